@@ -1,0 +1,3 @@
+//! Floats ↔ bytes. Nothing below this folder knows of MPI.
+
+pub mod zfp;

@@ -1,0 +1,121 @@
+//! ZFP streams, bit for bit those of libzfp's default build.
+//!
+//! A [`Grid`] describes a box of values in memory; a job couples one grid with one stream of 64-bit
+//! words. Callers pass every job of a collective at once, so that work can be shared out over threads.
+
+mod fallback;
+
+/// A box of values in memory, up to three axes, x fastest.
+///
+/// `extents` and `strides` count values, not bytes; axes past `dims` have extent 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    pub dims: u8,
+    pub extents: [usize; 3],
+    pub strides: [isize; 3],
+}
+
+impl Grid {
+    /// Number of values.
+    pub fn values(&self) -> usize {
+        self.extents.iter().product()
+    }
+
+    /// Number of ZFP blocks (4, 16 or 64 values), the partial ones included.
+    pub fn blocks(&self) -> usize {
+        self.extents[..usize::from(self.dims)]
+            .iter()
+            .map(|n| n.div_ceil(4))
+            .product()
+    }
+}
+
+/// A value type that ZFP codes.
+pub trait Value: Copy + Send + Sync + zfp_rs::ZfpScalar + 'static {
+    /// Bits of a block's header: one flag and the exponent. A block needs at least this many.
+    const HEADER_BITS: u32;
+}
+
+impl Value for f32 {
+    const HEADER_BITS: u32 = 9;
+}
+
+impl Value for f64 {
+    const HEADER_BITS: u32 = 12;
+}
+
+/// How many bits a block gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// Every block takes exactly this many bits, at least [`Value::HEADER_BITS`].
+    Rate { block_bits: u32 },
+    /// As many bits as the absolute error bound needs (libzfp's fixed accuracy).
+    Accuracy { tolerance: f64 },
+}
+
+/// One grid to be encoded into one stream.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodeJob<T> {
+    /// The value at index (0, 0, 0).
+    pub source: *const T,
+    pub grid: Grid,
+    /// The stream: `words` writable 64-bit words.
+    pub stream: *mut u64,
+    pub words: usize,
+    pub mode: Mode,
+}
+
+/// One stream to be decoded into one grid.
+#[derive(Clone, Copy, Debug)]
+pub struct DecodeJob<T> {
+    /// Where the value at index (0, 0, 0) goes.
+    pub target: *mut T,
+    pub grid: Grid,
+    /// The stream: `words` readable 64-bit words.
+    pub stream: *const u64,
+    pub words: usize,
+    pub mode: Mode,
+}
+
+/// What encoding one job came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Encoded {
+    /// Words of the stream that were written; the same for every run at fixed rate.
+    pub words: usize,
+    /// Blocks that hold a NaN or an infinity. Their bits mean nothing: send those values otherwise.
+    pub nonfinite_blocks: usize,
+    /// The stream was too short for the blocks; what was written cannot be decoded.
+    pub overflow: bool,
+}
+
+/// Words that a grid takes at `block_bits` bits per block.
+pub fn stream_words(grid: &Grid, block_bits: u32) -> usize {
+    (grid.blocks() * block_bits as usize).div_ceil(64)
+}
+
+/// Encodes every job, on up to `threads` threads. The streams do not depend on `threads`.
+///
+/// # Safety
+/// For each job, every value of the grid must be readable, the `words` words of the stream writable,
+/// and no stream may overlap another stream or a grid.
+pub unsafe fn encode<T: Value>(jobs: &[EncodeJob<T>], threads: usize) -> Vec<Encoded> {
+    let _ = threads;
+    // SAFETY: the caller's promise, handed on.
+    jobs.iter()
+        .map(|job| unsafe { fallback::encode(job) })
+        .collect()
+}
+
+/// Decodes every job, on up to `threads` threads. `false` where a stream was too short for its grid;
+/// the values of that grid then mean nothing.
+///
+/// # Safety
+/// For each job, every value of the grid must be writable, the `words` words of the stream readable,
+/// and no grid may overlap another grid or a stream.
+pub unsafe fn decode<T: Value>(jobs: &[DecodeJob<T>], threads: usize) -> Vec<bool> {
+    let _ = threads;
+    // SAFETY: the caller's promise, handed on.
+    jobs.iter()
+        .map(|job| unsafe { fallback::decode(job) })
+        .collect()
+}
