@@ -6,3 +6,4 @@
 //! into bytes along their axes ([`layout`], [`codec`]) and hands them to the real MPI ([`mpi`]).
 
 pub mod codec;
+pub mod layout;
