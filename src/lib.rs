@@ -7,3 +7,5 @@
 
 pub mod codec;
 pub mod layout;
+pub mod log;
+pub mod settings;
