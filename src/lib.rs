@@ -5,6 +5,7 @@
 //! ([`signature`]), decides how many bytes each rank gets ([`exchange`], [`wire`]), turns floats
 //! into bytes along their axes ([`layout`], [`codec`]) and hands them to the real MPI ([`mpi`]).
 
+pub mod cli;
 pub mod codec;
 pub mod layout;
 pub mod log;

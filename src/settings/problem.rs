@@ -28,10 +28,10 @@ impl Problem {
             variable: variable.name.into(),
             value: one_line(text),
             accepted: match refusal {
-                Refusal::Value => format!("accepted is {accepted}"),
-                Refusal::Part(part) => {
+                Refusal::Part(part) if part != text => {
                     format!("cannot use \"{}\"; accepted is {accepted}", one_line(&part))
                 }
+                Refusal::Value | Refusal::Part(_) => format!("accepted is {accepted}"),
                 Refusal::NotYet => format!("not yet available; accepted is {accepted}"),
                 Refusal::Because(reason) => one_line(&reason),
             },

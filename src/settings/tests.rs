@@ -142,7 +142,7 @@ fn comms() {
     not_accepted("COMMS", ";,");
     assert!(bad("COMMS", "rows,all").starts_with("cannot use \"all\"; accepted is registered"));
     for number in ["#", "#x", "#-1", "#+1", "#99999999999999999999999"] {
-        assert!(bad("COMMS", number).starts_with("cannot use"));
+        not_accepted("COMMS", number);
     }
 }
 
@@ -172,13 +172,7 @@ fn rate() {
     for value in [
         "fast", "0.99", "64.01", "-8", "nan", "inf", "1e400", "8 bits", "8,5",
     ] {
-        assert_eq!(
-            bad("RATE", value),
-            format!(
-                "cannot use \"{value}\"; accepted is 1 to 64 bits per value, or by communicator \
-                 (16;rows=8;#2=12)"
-            )
-        );
+        not_accepted("RATE", value);
     }
 }
 
@@ -211,7 +205,6 @@ fn rate_by_communicator_gone_wrong() {
         ("16;8", "8"),
         ("rows=8;rows=9", "rows=9"),
         ("#1=8;#01=9", "#01=9"),
-        ("16,rows=8", "16,rows=8"),
         ("16;#two=8", "#two=8"),
     ] {
         let line = bad("RATE", value);
@@ -220,6 +213,7 @@ fn rate_by_communicator_gone_wrong() {
             "{line}"
         );
     }
+    not_accepted("RATE", "16,rows=8");
 }
 
 #[test]
@@ -248,9 +242,10 @@ fn bytes() {
     let bytes = good("BYTES", "f64;rows=off").bytes;
     assert_eq!(*bytes.get("", 1), Some(Element::F64));
     assert_eq!(*bytes.get("rows", 1), None);
-    for value in ["float", "on", "rows=f16", "f32;f64"] {
-        assert!(bad("BYTES", value).starts_with("cannot use"));
+    for value in ["float", "on", "rows=f16"] {
+        not_accepted("BYTES", value);
     }
+    assert!(bad("BYTES", "f32;f64").starts_with("cannot use \"f64\"; accepted is off"));
 }
 
 #[test]
