@@ -6,6 +6,7 @@
 //! into bytes along their axes ([`layout`], [`codec`]) and hands them to the real MPI ([`mpi`]).
 
 mod capi;
+pub mod cli;
 pub mod codec;
 mod exchange;
 mod intercept;
