@@ -2,7 +2,7 @@
 
 use super::arch::Kind;
 use super::bits::BitWriter;
-use super::range::Limits;
+use super::range::{DecodeTask, EncodeTask, Limits};
 use super::{DecodeJob, EncodeJob, Encoded, Mode, Value, stream_words};
 
 /// # Safety
@@ -14,11 +14,14 @@ pub unsafe fn encode<T: Value>(arch: Kind, jobs: &[EncodeJob<T>], threads: usize
             // SAFETY: the caller promised that the stream's words are ours to write.
             let words = unsafe { std::slice::from_raw_parts_mut(job.stream, job.words) };
             let mut writer = BitWriter::new(words);
-            let blocks = 0..job.grid.blocks();
-            let limits = Limits::of(job.mode);
+            let task = EncodeTask {
+                first: job.source,
+                grid: job.grid,
+                blocks: 0..job.grid.blocks(),
+                limits: Limits::of(job.mode),
+            };
             // SAFETY: the caller promised that the grid's values are readable.
-            let nonfinite_blocks =
-                unsafe { arch.encode(job.source, &job.grid, blocks, limits, &mut writer) };
+            let nonfinite_blocks = unsafe { arch.encode(&task, &mut writer) };
             let written = writer.finish();
             Encoded {
                 words: written.unwrap_or(0),
@@ -42,10 +45,16 @@ pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize
             }
             // SAFETY: the caller promised that the stream's words are readable.
             let words = unsafe { std::slice::from_raw_parts(job.stream, job.words) };
-            let blocks = 0..job.grid.blocks();
-            let limits = Limits::of(job.mode);
+            let task = DecodeTask {
+                words,
+                position: 0,
+                limits: Limits::of(job.mode),
+                blocks: 0..job.grid.blocks(),
+                first: job.target,
+                grid: job.grid,
+            };
             // SAFETY: the caller promised that the grid's values are writable.
-            let end = unsafe { arch.decode(words, 0, limits, blocks, job.target, &job.grid) };
+            let end = unsafe { arch.decode(&task) };
             end.div_ceil(64) <= job.words
         })
         .collect()

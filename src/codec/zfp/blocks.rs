@@ -182,6 +182,17 @@ impl<'a, T: Value> Source<'a, T> {
         }
     }
 
+    /// The same blocks of the same values, called another type.
+    ///
+    /// # Safety
+    /// `T` and `U` must be the same type.
+    #[inline(always)]
+    pub unsafe fn reinterpret<U, const N: usize>(sources: &[Self; N]) -> &[Source<'a, U>; N] {
+        let sources: *const [Self; N] = sources;
+        // SAFETY: the caller promised that the types are the same.
+        unsafe { &*sources.cast() }
+    }
+
     #[inline(always)]
     pub fn copied(block: &'a [T; 64]) -> Self {
         Source {

@@ -14,6 +14,7 @@ use super::shape::Shape;
 pub const BLOCK_WORDS: usize = 72;
 
 /// The bits of one block while it is being coded, from bit 0 of the first word on.
+#[repr(C)]
 pub struct BlockBits {
     pub words: [u64; BLOCK_WORDS],
     at: usize,
@@ -33,6 +34,12 @@ impl BlockBits {
     #[inline(always)]
     pub fn clear(&mut self) {
         (self.at, self.pending, self.fill) = (0, 0, 0);
+    }
+
+    /// Goes on where somebody else left off: `fill` bits, `pending`, of word `at`; the words before are there.
+    #[inline(always)]
+    pub fn resume(&mut self, at: usize, pending: u64, fill: u32) {
+        (self.at, self.pending, self.fill) = (at, pending, fill);
     }
 
     /// Appends `count` bits, at most 64; those of `value` above them must be zero.
@@ -67,7 +74,7 @@ impl BlockBits {
 }
 
 /// A byte's bits, each one-bit followed by another 1.
-static DOUBLED: [u16; 256] = doubled();
+pub static DOUBLED: [u16; 256] = doubled();
 
 const fn doubled() -> [u16; 256] {
     let mut table = [0; 256];

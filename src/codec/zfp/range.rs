@@ -5,7 +5,7 @@ use super::bits::{BitWriter, low_bits, peek};
 use super::blocks::{self, Place, Source, Walk};
 use super::encoder::{BLOCK_WORDS, BlockBits};
 use super::planes::Planes;
-use super::shape::Shape;
+use super::shape::{Cube, Line, Shape, Square};
 use super::transform::{Header, LowestExponent};
 use super::value::Int;
 use super::{Grid, Mode, Value};
@@ -34,20 +34,44 @@ impl Limits {
     }
 }
 
-/// Encodes blocks `range` of the grid at `first` and appends them to `writer`. Returns how many of
-/// them hold a NaN or an infinity.
+/// Blocks to encode.
+pub struct EncodeTask<T> {
+    /// The grid's first value.
+    pub first: *const T,
+    pub grid: Grid,
+    pub blocks: Range<usize>,
+    pub limits: Limits,
+}
+
+/// Encodes blocks and appends them to `writer`. Returns how many of them hold a NaN or an infinity.
 ///
 /// # Safety
 /// The values of the grid must be readable.
 #[inline(always)]
-pub unsafe fn encode<A: Arch, T: Value, S: Shape>(
+pub unsafe fn encode<A: Arch, T: Value>(
     arch: A,
-    first: *const T,
-    grid: &Grid,
-    range: Range<usize>,
-    limits: Limits,
+    task: &EncodeTask<T>,
     writer: &mut BitWriter,
 ) -> usize {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        match task.grid.dims {
+            1 => encode_shape::<A, T, Line>(arch, task, writer),
+            2 => encode_shape::<A, T, Square>(arch, task, writer),
+            _ => encode_shape::<A, T, Cube>(arch, task, writer),
+        }
+    }
+}
+
+/// # Safety
+/// As [`encode`].
+#[inline(always)]
+unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
+    arch: A,
+    task: &EncodeTask<T>,
+    writer: &mut BitWriter,
+) -> usize {
+    let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
     let mut walk = Walk::new(grid, range.start);
     let mut copies = [[T::default(); 64]; BATCH];
     let mut headers = [Header::ZEROS; BATCH];
@@ -55,13 +79,13 @@ pub unsafe fn encode<A: Arch, T: Value, S: Shape>(
     let mut coded = [const { BlockBits::EMPTY }; BATCH];
     let budget = limits.block_bits.unwrap_or(usize::MAX);
     let mut nonfinite = 0;
-    for batch in range.clone().step_by(BATCH) {
-        let count = (range.end - batch).min(BATCH);
+    for batch in range.clone().step_by(S::BATCH) {
+        let count = (range.end - batch).min(S::BATCH);
         let mut sources = [Source::copied(T::ZEROS); BATCH];
         for (source, copy) in sources.iter_mut().zip(&mut copies).take(count) {
             let place = walk.step::<S>();
             // SAFETY: the caller promised that the grid's values are readable.
-            *source = unsafe { find::<T, S>(first, grid, place, copy) };
+            *source = unsafe { find::<T, S>(task.first, grid, place, copy) };
         }
         nonfinite +=
             arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
@@ -114,29 +138,49 @@ fn append(block: &mut BlockBits, block_bits: Option<usize>, writer: &mut BitWrit
     }
 }
 
-/// Decodes blocks `range` of the grid at `first` from `words`, the first of them at bit `position`.
-/// Returns the position after the last one, which is past the end of `words` when they are too few.
+/// Blocks to decode.
+pub struct DecodeTask<'a, T> {
+    pub words: &'a [u64],
+    /// Bit of `words` that the first block starts at.
+    pub position: usize,
+    pub limits: Limits,
+    pub blocks: Range<usize>,
+    /// The grid's first value.
+    pub first: *mut T,
+    pub grid: Grid,
+}
+
+/// Decodes blocks. Returns the position after the last one, which is past the end of the words when
+/// they are too few.
 ///
 /// # Safety
 /// The values of the grid must be writable.
 #[inline(always)]
-pub unsafe fn decode<A: Arch, T: Value, S: Shape>(
-    arch: A,
-    words: &[u64],
-    mut position: usize,
-    limits: Limits,
-    range: Range<usize>,
-    first: *mut T,
-    grid: &Grid,
-) -> usize {
+pub unsafe fn decode<A: Arch, T: Value>(arch: A, task: &DecodeTask<T>) -> usize {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        match task.grid.dims {
+            1 => decode_shape::<A, T, Line>(arch, task),
+            2 => decode_shape::<A, T, Square>(arch, task),
+            _ => decode_shape::<A, T, Cube>(arch, task),
+        }
+    }
+}
+
+/// # Safety
+/// As [`decode`].
+#[inline(always)]
+unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T>) -> usize {
+    let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
+    let mut position = task.position;
     let mut walk = Walk::new(grid, range.start);
     let mut headers = [Header::ZEROS; BATCH];
     let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
     let mut values = [[T::default(); 64]; BATCH];
-    for batch in range.clone().step_by(BATCH) {
-        let count = (range.end - batch).min(BATCH);
+    for batch in range.clone().step_by(S::BATCH) {
+        let count = (range.end - batch).min(S::BATCH);
         for (header, planes) in headers.iter_mut().zip(&mut planes).take(count) {
-            position = decode_block::<A, T, S>(arch, words, position, limits, header, planes);
+            position = decode_block::<A, T, S>(arch, task.words, position, limits, header, planes);
         }
         headers[count..].fill(Header::ZEROS);
         arch.inverse::<T, S>(&headers, &planes, &mut values);
@@ -144,7 +188,7 @@ pub unsafe fn decode<A: Arch, T: Value, S: Shape>(
             let place = walk.step::<S>();
             // SAFETY: `place` is a block of the grid, which the caller promised is writable.
             unsafe {
-                let first = first.offset(place.offset);
+                let first = task.first.offset(place.offset);
                 blocks::scatter::<T, S>(first, &grid.strides, place.extents, block);
             }
         }

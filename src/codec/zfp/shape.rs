@@ -5,6 +5,8 @@ pub trait Shape: Copy + 'static {
     const DIMS: usize;
     /// Values in a block; also the bits of a bit plane.
     const SIZE: usize = 1 << (2 * Self::DIMS);
+    /// Blocks that go through a stage together.
+    const BATCH: usize;
     /// Coding position → index in the block (x fastest): low frequencies first, by the sum of the
     /// frequencies, then by the sum of their squares. The order among equals is part of the format.
     const ORDER: &'static [u8];
@@ -19,16 +21,19 @@ pub struct Cube;
 
 impl Shape for Line {
     const DIMS: usize = 1;
+    const BATCH: usize = 16;
     const ORDER: &'static [u8] = &[0, 1, 2, 3];
 }
 
 impl Shape for Square {
     const DIMS: usize = 2;
+    const BATCH: usize = 8;
     const ORDER: &'static [u8] = &[0, 1, 4, 5, 2, 8, 6, 9, 3, 12, 10, 7, 13, 11, 14, 15];
 }
 
 impl Shape for Cube {
     const DIMS: usize = 3;
+    const BATCH: usize = 8;
     #[rustfmt::skip]
     const ORDER: &'static [u8] = &[
         0,

@@ -1,20 +1,26 @@
 //! The stages of the codec that a machine's instructions matter to, once per kind of machine.
 
-pub mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
+mod scalar;
 
 use super::bits::BitWriter;
 use super::blocks::Source;
 use super::decoder;
 use super::encoder::{self, BlockBits};
 use super::planes::Planes;
-use super::range::{self, Limits};
-use super::shape::{Cube, Line, Shape, Square};
+use super::range::{self, DecodeTask, EncodeTask};
+use super::shape::Shape;
 use super::transform::{Header, LowestExponent};
-use super::{Grid, Value};
-use std::ops::Range;
+use super::Value;
+use std::sync::OnceLock;
 
-/// Blocks that go through a stage together.
-pub const BATCH: usize = 8;
+/// The most blocks that go through a stage together; see [`Shape::BATCH`].
+pub const BATCH: usize = 16;
 
 /// Bit manipulation that some machines have instructions for.
 pub trait Bmi: Copy {
@@ -89,61 +95,78 @@ pub trait Arch: Copy + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Scalar,
+    Avx2,
+    Avx512,
 }
 
 impl Kind {
     /// The best one that this machine is.
     pub fn best() -> Kind {
-        Kind::Scalar
+        static BEST: OnceLock<Kind> = OnceLock::new();
+        *BEST.get_or_init(|| Kind::all().pop().unwrap_or(Kind::Scalar))
     }
 
-    /// Every kind that this machine is.
+    /// Every kind that this machine is, the best one last.
     pub fn all() -> Vec<Kind> {
-        vec![Kind::Scalar]
+        let kinds = [Kind::Scalar, Kind::Avx2, Kind::Avx512];
+        kinds.into_iter().filter(|kind| kind.is_present()).collect()
     }
 
-    /// [`range::encode`] for the shape that the grid asks for.
+    fn is_present(self) -> bool {
+        match self {
+            Kind::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => avx2::Avx2::new().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => avx512::Avx512::new().is_some(),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+
+    /// Encodes some blocks; see [`range::encode`]. A kind that this machine is not runs as portable code.
     ///
     /// # Safety
     /// As [`range::encode`].
-    pub unsafe fn encode<T: Value>(
-        self,
-        first: *const T,
-        grid: &Grid,
-        blocks: Range<usize>,
-        limits: Limits,
-        writer: &mut BitWriter,
-    ) -> usize {
-        // SAFETY: the caller's promise, handed on.
-        unsafe {
-            match grid.dims {
-                1 => range::encode::<_, T, Line>(scalar::Scalar, first, grid, blocks, limits, writer),
-                2 => range::encode::<_, T, Square>(scalar::Scalar, first, grid, blocks, limits, writer),
-                _ => range::encode::<_, T, Cube>(scalar::Scalar, first, grid, blocks, limits, writer),
-            }
+    pub unsafe fn encode<T: Value>(self, task: &EncodeTask<T>, writer: &mut BitWriter) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx512
+            && let Some(arch) = avx512::Avx512::new()
+        {
+            // SAFETY: the caller's promise, handed on; `arch` proves that the machine has the instructions.
+            return unsafe { avx512::encode(arch, task, writer) };
         }
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx2
+            && let Some(arch) = avx2::Avx2::new()
+        {
+            // SAFETY: as above.
+            return unsafe { avx2::encode(arch, task, writer) };
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { range::encode(scalar::Scalar, task, writer) }
     }
 
-    /// [`range::decode`] for the shape that the grid asks for.
+    /// Decodes some blocks; see [`range::decode`]. A kind that this machine is not runs as portable code.
     ///
     /// # Safety
     /// As [`range::decode`].
-    pub unsafe fn decode<T: Value>(
-        self,
-        words: &[u64],
-        position: usize,
-        limits: Limits,
-        blocks: Range<usize>,
-        first: *mut T,
-        grid: &Grid,
-    ) -> usize {
-        // SAFETY: the caller's promise, handed on.
-        unsafe {
-            match grid.dims {
-                1 => range::decode::<_, T, Line>(scalar::Scalar, words, position, limits, blocks, first, grid),
-                2 => range::decode::<_, T, Square>(scalar::Scalar, words, position, limits, blocks, first, grid),
-                _ => range::decode::<_, T, Cube>(scalar::Scalar, words, position, limits, blocks, first, grid),
-            }
+    pub unsafe fn decode<T: Value>(self, task: &DecodeTask<T>) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx512
+            && let Some(arch) = avx512::Avx512::new()
+        {
+            // SAFETY: the caller's promise, handed on; `arch` proves that the machine has the instructions.
+            return unsafe { avx512::decode(arch, task) };
         }
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx2
+            && let Some(arch) = avx2::Avx2::new()
+        {
+            // SAFETY: as above.
+            return unsafe { avx2::decode(arch, task) };
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { range::decode(scalar::Scalar, task) }
     }
 }

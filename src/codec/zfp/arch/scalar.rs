@@ -92,7 +92,7 @@ pub fn forward<T: Value, S: Shape>(
     let mut nonfinite = 0;
     let mut block = [T::default(); 64];
     let mut ints = [T::Int::default(); 64];
-    for ((source, header), planes) in sources.iter().zip(headers).zip(planes) {
+    for ((source, header), planes) in sources.iter().zip(headers).zip(planes).take(S::BATCH) {
         source.read::<S>(&mut block);
         let largest = transform::largest::<T, S>(&block);
         if transform::is_finite::<T>(largest) {
@@ -119,7 +119,7 @@ pub fn inverse<T: Value, S: Shape>(
     blocks: &mut [[T; 64]; BATCH],
 ) {
     let mut ints = [T::Int::default(); 64];
-    for ((header, planes), block) in headers.iter().zip(planes).zip(blocks) {
+    for ((header, planes), block) in headers.iter().zip(planes).zip(blocks).take(S::BATCH) {
         if !header.is_coded() {
             block[..S::SIZE].fill(T::default());
             continue;

@@ -1,0 +1,340 @@
+//! `f64` blocks ↔ bit planes.
+//!
+//! Eight registers hold one 3-D block or four 2-D blocks, four registers eight 1-D blocks: two rows of
+//! values each. [`rotate`] brings x to where a lifting step is an operation on whole registers, then y.
+//! The bits of the indices are written (register)(element), as there: y1 is the upper bit of y.
+
+use super::bytes;
+use super::lifting::{lift64, rotate, rotate_back, unlift64, weave_lanes};
+use crate::codec::zfp::arch::BATCH;
+use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
+use crate::codec::zfp::transform::{Header, LowestExponent};
+use crate::codec::zfp::value::Float;
+use std::arch::x86_64::*;
+
+/// [`crate::codec::zfp::arch::Arch::forward`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub fn forward<S: Shape>(
+    sources: &[Source<f64>; BATCH],
+    lowest: LowestExponent,
+    headers: &mut [Header; BATCH],
+    planes: &mut [Planes; BATCH],
+) -> usize {
+    let mut nonfinite = 0;
+    match S::DIMS {
+        1 => {
+            let sources = sources.as_chunks::<8>().0;
+            let headers = headers.as_chunks_mut::<8>().0;
+            for ((sources, headers), planes) in sources.iter().zip(headers).zip(planes) {
+                nonfinite += forward_lines(sources, lowest, headers, planes);
+            }
+        }
+        2 => {
+            let sources = &sources.as_chunks::<4>().0[..Square::BATCH / 4];
+            let headers = headers.as_chunks_mut::<4>().0;
+            let planes = planes.as_chunks_mut::<4>().0;
+            for ((sources, headers), planes) in sources.iter().zip(headers).zip(planes) {
+                nonfinite += forward_squares(sources, lowest, headers, planes);
+            }
+        }
+        _ => {
+            let all = sources.iter().zip(headers).zip(planes).take(Cube::BATCH);
+            for ((source, header), planes) in all {
+                nonfinite += forward_cube(source, lowest, header, planes);
+            }
+        }
+    }
+    nonfinite
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_cube(
+    source: &Source<f64>,
+    lowest: LowestExponent,
+    header: &mut Header,
+    planes: &mut Planes,
+) -> usize {
+    // Two halves of z: (z0 y1)(y0 x1 x0).
+    let halves = [0, 2].map(|z: usize| {
+        [(0, z), (2, z), (0, z + 1), (2, z + 1)]
+            .map(|(y, z)| load_rows(source.row::<Cube>(y, z), source.row::<Cube>(y + 1, z)))
+    });
+    let [low, high] = halves.map(|half| largest_magnitude(half));
+    let largest = _mm512_reduce_max_epi64(_mm512_max_epi64(low, high));
+    let nonfinite = set_header::<Cube>(header, largest, lowest);
+    let exponent = _mm512_set1_pd(SCALE - f64::from(header.biased_exponent()));
+    let [low, high] = halves.map(|half| {
+        // (x1 x0)(z0 y0 y1), then (y0 y1)(x1 z0 x0).
+        let [a, b, c, d] = rotate(lift64(rotate(half.map(|v| quantize(v, exponent)))));
+        let [a, c, b, d] = lift64([a, c, b, d]);
+        [a, b, c, d]
+    });
+    // For each y0, z in order: (z1 z0)(y1 x1 x0).
+    let [even, odd] = [0, 2].map(|i: usize| {
+        lift64([
+            _mm512_shuffle_i64x2::<0x88>(low[i], low[i + 1]),
+            _mm512_shuffle_i64x2::<0xdd>(low[i], low[i + 1]),
+            _mm512_shuffle_i64x2::<0x88>(high[i], high[i + 1]),
+            _mm512_shuffle_i64x2::<0xdd>(high[i], high[i + 1]),
+        ])
+        .map(|v| bytes::to_negabinary64(v))
+    });
+    bytes::split_cube64(both(even, odd), planes);
+    nonfinite
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn both([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> [__m512i; 8] {
+    [a, b, c, d, e, f, g, h]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_squares(
+    sources: &[Source<f64>; 4],
+    lowest: LowestExponent,
+    headers: &mut [Header; 4],
+    planes: &mut [Planes; 4],
+) -> usize {
+    let mut nonfinite = 0;
+    let mut halves = [[_mm512_setzero_si512(); 4]; 2];
+    let headers = headers.as_chunks_mut::<2>().0;
+    for ((sources, headers), half) in
+        sources.as_chunks::<2>().0.iter().zip(headers).zip(&mut halves)
+    {
+        // (b0 y1)(y0 x1 x0), then (x1 x0)(b0 y0 y1).
+        let v = [(0, 0), (0, 2), (1, 0), (1, 2)].map(|(b, y): (usize, usize)| {
+            load_rows(
+                sources[b].row::<Square>(y, 0),
+                sources[b].row::<Square>(y + 1, 0),
+            )
+        });
+        let v = rotate(v);
+        let largest = largest_magnitude(v);
+        let largest = _mm512_max_epi64(largest, _mm512_shuffle_i64x2::<0xb1>(largest, largest));
+        let largest = _mm512_max_epi64(largest, _mm512_permutex_epi64::<0xb1>(largest));
+        let exponent = scale_exponents(largest);
+        let each = elements(largest);
+        nonfinite += set_header::<Square>(&mut headers[0], each[0], lowest);
+        nonfinite += set_header::<Square>(&mut headers[1], each[4], lowest);
+        // (y0 y1)(x1 b0 x0).
+        let [a, b, c, d] = rotate(lift64(v.map(|v| quantize(v, exponent))));
+        let [a, c, b, d] = lift64([a, c, b, d]);
+        *half = [a, b, c, d].map(|v| bytes::to_negabinary64(v));
+    }
+    bytes::split_squares64(both(halves[0], halves[1]), planes);
+    nonfinite
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_lines(
+    sources: &[Source<f64>; 8],
+    lowest: LowestExponent,
+    headers: &mut [Header; 8],
+    planes: &mut Planes,
+) -> usize {
+    // (b2 b0)(b1 x1 x0), then (x1 x0)(b2 b1 b0).
+    let v = [0, 1, 4, 5].map(|b: usize| {
+        load_rows(
+            sources[b].row::<Line>(0, 0),
+            sources[b + 2].row::<Line>(0, 0),
+        )
+    });
+    let v = rotate(v);
+    let largest = largest_magnitude(v);
+    let exponent = scale_exponents(largest);
+    let mut nonfinite = 0;
+    for (header, largest) in headers.iter_mut().zip(elements(largest)) {
+        nonfinite += set_header::<Line>(header, largest, lowest);
+    }
+    let v = lift64(v.map(|v| quantize(v, exponent)));
+    bytes::split_lines64(v.map(|v| bytes::to_negabinary64(v)), planes);
+    nonfinite
+}
+
+/// The exponent of the factor from values to integers is this less the biased exponent.
+const SCALE: f64 = 1085.0;
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn set_header<S: Shape>(header: &mut Header, largest: i64, lowest: LowestExponent) -> usize {
+    const INFINITY: i64 = f64::INFINITY.to_bits() as i64;
+    if largest < INFINITY {
+        *header = lowest.header::<f64, S>(largest);
+        0
+    } else {
+        *header = Header::ZEROS;
+        1
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn elements(v: __m512i) -> [i64; 8] {
+    let mut elements = [0; 8];
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_si512(elements.as_mut_ptr().cast(), v) }
+    elements
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
+    // SAFETY: each row is 32 readable bytes.
+    let [a, b] = [a, b].map(|row| unsafe { _mm256_loadu_si256(row.as_ptr().cast()) });
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)
+}
+
+/// Of the values in the same place of the four registers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn largest_magnitude(v: [__m512i; 4]) -> __m512i {
+    let magnitude = _mm512_set1_epi64(i64::MAX);
+    let [a, b, c, d] = v.map(|v| _mm512_and_si512(v, magnitude));
+    _mm512_max_epi64(_mm512_max_epi64(a, b), _mm512_max_epi64(c, d))
+}
+
+/// Largest magnitudes → exponents of the factors from values to integers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn scale_exponents(largest: __m512i) -> __m512d {
+    let biased = _mm512_cvtepi64_pd(_mm512_srli_epi64::<52>(largest));
+    // ZFP's exponents are one above IEEE's.
+    _mm512_sub_pd(_mm512_set1_pd(SCALE - 1.0), biased)
+}
+
+/// Bits of floats, times 2 to the power `exponent`, towards zero.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
+    _mm512_cvttpd_epi64(_mm512_scalef_pd(_mm512_castsi512_pd(v), exponent))
+}
+
+/// [`crate::codec::zfp::arch::Arch::inverse`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub fn inverse<S: Shape>(
+    headers: &[Header; BATCH],
+    planes: &[Planes; BATCH],
+    blocks: &mut [[f64; 64]; BATCH],
+) {
+    match S::DIMS {
+        1 => {
+            let headers = headers.as_chunks::<8>().0.iter();
+            let planes = planes.as_chunks::<8>().0;
+            let blocks = blocks.as_chunks_mut::<8>().0;
+            for ((headers, planes), blocks) in headers.zip(planes).zip(blocks) {
+                inverse_lines(headers, planes, blocks);
+            }
+        }
+        2 => {
+            let headers = headers.as_chunks::<4>().0.iter().take(Square::BATCH / 4);
+            let planes = planes.as_chunks::<4>().0;
+            let blocks = blocks.as_chunks_mut::<4>().0;
+            for ((headers, planes), blocks) in headers.zip(planes).zip(blocks) {
+                inverse_squares(headers, planes, blocks);
+            }
+        }
+        _ => {
+            let all = headers.iter().zip(planes).zip(blocks).take(Cube::BATCH);
+            for ((header, planes), block) in all {
+                inverse_cube(*header, planes, block);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
+    if !header.is_coded() {
+        block.fill(0.0);
+        return;
+    }
+    let [a, b, c, d, e, f, g, h] =
+        bytes::join_cube64(planes).map(|v| bytes::from_negabinary64(v));
+    let [even, odd] = [[a, b, c, d], [e, f, g, h]].map(|v| unlift64(v));
+    let factor = _mm512_set1_pd(factor(header));
+    for half in 0..2 {
+        let z = 2 * half;
+        let [a, b] = weave_lanes(even[z], even[z + 1]);
+        let [c, d] = weave_lanes(odd[z], odd[z + 1]);
+        let [a, c, b, d] = unlift64([a, c, b, d]);
+        let v = rotate_back(unlift64(rotate_back([a, b, c, d])));
+        let rows = &mut block.as_chunks_mut::<8>().0[4 * half..][..4];
+        for (v, rows) in v.into_iter().zip(rows) {
+            store(_mm512_mul_pd(_mm512_cvtepi64_pd(v), factor), rows);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f64; 64]; 4]) {
+    let [a, b, c, d, e, f, g, h] =
+        bytes::join_squares64(planes).map(|v| bytes::from_negabinary64(v));
+    let halves = [[a, b, c, d], [e, f, g, h]];
+    let headers = headers.as_chunks::<2>().0;
+    let blocks = blocks.as_chunks_mut::<2>().0;
+    for ((half, headers), blocks) in halves.into_iter().zip(headers).zip(blocks) {
+        let [a, b, c, d] = half;
+        let [a, c, b, d] = unlift64([a, c, b, d]);
+        let v = rotate_back(unlift64(rotate_back([a, b, c, d])));
+        for (i, v) in v.into_iter().enumerate() {
+            let header = headers[i / 2];
+            let rows = &mut blocks[i / 2].as_chunks_mut::<8>().0[i % 2];
+            if header.is_coded() {
+                let factor = _mm512_set1_pd(factor(header));
+                store(_mm512_mul_pd(_mm512_cvtepi64_pd(v), factor), rows);
+            } else {
+                rows.fill(0.0);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64; 64]; 8]) {
+    // Word w of every block: for each, the top bytes of its coefficients, then the next lower ones.
+    let words: [[u64; 8]; 4] = std::array::from_fn(|w| std::array::from_fn(|b| planes[b][w]));
+    let pairs = words.map(|words| {
+        // SAFETY: 64 readable bytes.
+        bytes::join_line_words(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
+    });
+    let v = bytes::join_lines64(pairs).map(|v| bytes::from_negabinary64(v));
+    let v = rotate_back(unlift64(v));
+    for (first, v) in [0, 1, 4, 5].into_iter().zip(v) {
+        let headers = [headers[first], headers[first + 2]];
+        let [a, b] =
+            headers.map(|header| if header.is_coded() { factor(header) } else { 0.0 });
+        let coded =
+            u8::from(headers[0].is_coded()) * 0xf | u8::from(headers[1].is_coded()) * 0xf0;
+        let factors = _mm512_setr_pd(a, a, a, a, b, b, b, b);
+        let mut values = [0.0; 8];
+        store(
+            _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v), factors),
+            &mut values,
+        );
+        blocks[first][..4].copy_from_slice(&values[..4]);
+        blocks[first + 2][..4].copy_from_slice(&values[4..]);
+    }
+}
+
+/// From integers to values.
+fn factor(header: Header) -> f64 {
+    f64::power_of_two(header.biased_exponent() as i32 - SCALE as i32)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn store(v: __m512d, values: &mut [f64; 8]) {
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_pd(values.as_mut_ptr(), v) }
+}
