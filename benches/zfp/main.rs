@@ -1,6 +1,7 @@
 //! `cargo bench --bench zfp [-- WORD...]`: libzfp, zfp-rs and our codec on each kind of machine, side
 //! by side on one core, then two threads against one. Rows can be chosen by words that they contain,
-//! such as `T f32 3-D rate=8 encode`.
+//! such as `T f32 3-D rate=8 encode`; words such as `libzfp` or `Avx512` choose codecs, `runs=99` the
+//! number of runs.
 //!
 //! Every figure is the median of several runs; the codecs take turns, so that a slow moment of the
 //! machine hits all of them.
@@ -17,66 +18,98 @@ use transpress::codec::zfp::{
 use zfp_judge::{Field, Libzfp, Scalar, largest_stream};
 use zfp_rs::{ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig, ZfpField, ZfpFieldMut, ZfpScalar};
 
-const RUNS: usize = 7;
-
 fn main() {
-    let words: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let archs = Arch::all();
-    print!("{:40} {:>8} {:>13}", "GB/s (times libzfp)", "libzfp", "zfp-rs");
-    for arch in &archs {
-        print!(" {:>13}", format!("{arch:?}"));
+    let mut choice = Choice::default();
+    for word in std::env::args().skip(1) {
+        choice.add(word);
+    }
+    let codecs = choice.codecs();
+    print!("{:32}", "GB/s (times the first)");
+    for codec in &codecs {
+        print!(" {:>14}", codec.name());
     }
     println!();
     for real in [fields::temperature(), fields::wind()] {
         println!("{}", real.origin);
-        rows::<f32>(&real, &archs, &words);
-        rows::<f64>(&real, &archs, &words);
+        rows::<f32>(&real, &codecs, &choice);
+        rows::<f64>(&real, &codecs, &choice);
     }
 }
 
-fn rows<T: Scalar + ZfpScalar>(real: &Real, archs: &[Arch], words: &[String]) {
+/// What the command line asks for.
+#[derive(Default)]
+struct Choice {
+    runs: Option<usize>,
+    codecs: Vec<String>,
+    rows: Vec<String>,
+}
+
+impl Choice {
+    fn add(&mut self, word: String) {
+        if let Some(runs) = word.strip_prefix("runs=") {
+            self.runs = runs.parse().ok();
+        } else if all_codecs().iter().any(|codec| codec.name() == word) {
+            self.codecs.push(word);
+        } else if !word.starts_with('-') {
+            self.rows.push(word);
+        }
+    }
+
+    fn codecs(&self) -> Vec<Codec> {
+        let mut codecs = all_codecs();
+        codecs.retain(|codec| self.codecs.is_empty() || self.codecs.contains(&codec.name()));
+        codecs
+    }
+
+    fn wants(&self, row: &str) -> bool {
+        let has = |word: &String| row.split(' ').any(|part| part == word);
+        self.rows.iter().all(has)
+    }
+}
+
+fn all_codecs() -> Vec<Codec> {
+    let ours = Arch::all().into_iter().map(|arch| Codec::Ours(arch, 1));
+    [Codec::Libzfp, Codec::ZfpRs].into_iter().chain(ours).collect()
+}
+
+fn rows<T: Scalar + ZfpScalar>(real: &Real, codecs: &[Codec], choice: &Choice) {
     let values: Vec<T> = real.values.iter().map(|&v| T::of(v.into())).collect();
     let [nx, ny, nz] = real.extents;
     for extents in [&[nx * ny * nz][..], &[nx, ny * nz], &[nx, ny, nz]] {
-        let field = Field::contiguous(extents, values.clone());
         for rate in [8, 16] {
-            let name = format!(
-                "{} f{} {}-D rate={rate}",
-                real.name,
-                8 * size_of::<T>(),
-                extents.len()
-            );
-            let mode = Mode::Rate {
-                block_bits: rate << (2 * extents.len()),
-            };
-            let wanted = |what: &str| {
+            let (bits, dims) = (8 * size_of::<T>(), extents.len());
+            let name = format!("{} f{bits} {dims}-D rate={rate}", real.name);
+            let wanted = ["encode", "decode", "threads"].map(|what| {
                 let row = format!("{name} {what}");
-                words.iter().all(|word| row.split(' ').any(|part| part == word))
+                choice.wants(&row).then_some(row)
+            });
+            if wanted.iter().all(Option::is_none) {
+                continue;
+            }
+            let mode = Mode::Rate {
+                block_bits: rate << (2 * dims),
             };
-            let mut bench = Bench::new(field.clone(), mode);
-            if wanted("encode") {
-                let times = bench.time(archs, Bench::encode);
-                print_row(&format!("{name} encode"), &times, bench.bytes());
+            let field = Field::contiguous(extents, values.clone());
+            let mut bench = Bench::new(field, mode, choice.runs.unwrap_or(7));
+            let [encode, decode, threads] = wanted;
+            if let Some(row) = encode {
+                print_row(&row, &bench.medians(codecs, Bench::encode), bench.bytes());
             }
-            if wanted("decode") {
-                let times = bench.time(archs, Bench::decode);
-                print_row(&format!("{name} decode"), &times, bench.bytes());
+            if let Some(row) = decode {
+                print_row(&row, &bench.medians(codecs, Bench::decode), bench.bytes());
             }
-            if wanted("threads") {
-                bench.threads(&name);
+            if let Some(row) = threads {
+                bench.threads(&row);
             }
         }
     }
 }
 
 fn print_row(name: &str, seconds: &[f64], bytes: usize) {
-    print!("{name:40} {:8.3}", bytes as f64 / seconds[0] / 1e9);
-    for time in &seconds[1..] {
-        let rate = format!("{:.3}", bytes as f64 / time / 1e9);
-        print!(" {rate:>6} {:>6}", format!("{:.2}x", seconds[0] / time));
+    print!("{name:32}");
+    for time in seconds {
+        let speed = format!("{:.3}", bytes as f64 / time / 1e9);
+        print!(" {speed:>6} {:>7}", format!("{:.2}x", seconds[0] / time));
     }
     println!();
 }
@@ -88,7 +121,18 @@ enum Codec {
     Ours(Arch, usize),
 }
 
+impl Codec {
+    fn name(self) -> String {
+        match self {
+            Codec::Libzfp => "libzfp".into(),
+            Codec::ZfpRs => "zfp-rs".into(),
+            Codec::Ours(arch, _) => format!("{arch:?}"),
+        }
+    }
+}
+
 struct Bench<T> {
+    runs: usize,
     field: Field<T>,
     back: Field<T>,
     mode: Mode,
@@ -96,10 +140,11 @@ struct Bench<T> {
 }
 
 impl<T: Scalar + ZfpScalar> Bench<T> {
-    fn new(field: Field<T>, mode: Mode) -> Self {
+    fn new(field: Field<T>, mode: Mode, runs: usize) -> Self {
         let words = vec![0; largest_stream(&field.grid, mode)];
         let back = field.filled(T::of(0.0));
         let mut bench = Bench {
+            runs,
             field,
             back,
             mode,
@@ -113,16 +158,10 @@ impl<T: Scalar + ZfpScalar> Bench<T> {
         size_of::<T>() * self.field.values.len()
     }
 
-    /// Median seconds of libzfp, zfp-rs and each kind of machine.
-    fn time(&mut self, archs: &[Arch], run: fn(&mut Self, Codec)) -> Vec<f64> {
-        let ours = archs.iter().map(|&arch| Codec::Ours(arch, 1));
-        let codecs: Vec<Codec> = [Codec::Libzfp, Codec::ZfpRs].into_iter().chain(ours).collect();
-        self.medians(&codecs, run)
-    }
-
+    /// Median seconds of each codec.
     fn medians(&mut self, codecs: &[Codec], run: fn(&mut Self, Codec)) -> Vec<f64> {
         let mut times = vec![Vec::new(); codecs.len()];
-        for _ in 0..RUNS {
+        for _ in 0..self.runs {
             for (codec, times) in codecs.iter().zip(&mut times) {
                 let start = Instant::now();
                 run(self, *codec);
@@ -141,8 +180,7 @@ impl<T: Scalar + ZfpScalar> Bench<T> {
         let encode = self.medians(&codecs, Self::encode);
         let decode = self.medians(&codecs, Self::decode);
         println!(
-            "{:40} two threads against one: encode {:.2}x, decode {:.2}x",
-            format!("{name} threads"),
+            "{name:32} two threads against one: encode {:.2}x, decode {:.2}x",
             encode[0] / encode[1],
             decode[0] / decode[1]
         );

@@ -224,41 +224,42 @@ fn store_squares(v: __m512i, at: usize, planes: &mut [Planes; 4]) {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn load_squares(planes: &[Planes; 4], at: usize) -> __m512i {
-    let lane = |block: usize| {
+fn load_pairs(planes: &[Planes; 4], at: usize) -> __m512i {
+    let [a, b, c, d] = four!(|block| {
         let pair: &[u64; 2] = &planes[block].as_chunks().0[at / 2];
         // SAFETY: 16 readable bytes.
         unsafe { _mm_loadu_si128(pair.as_ptr().cast()) }
-    };
-    let v = _mm512_castsi128_si512(lane(0));
-    let v = _mm512_inserti32x4::<1>(v, lane(1));
-    let v = _mm512_inserti32x4::<2>(v, lane(2));
-    _mm512_inserti32x4::<3>(v, lane(3))
+    });
+    let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
+    let v = _mm512_inserti32x4::<2>(v, c);
+    _mm512_inserti32x4::<3>(v, d)
 }
 
 /// Element-wise coefficients of 32 bits → bytes of equal significance, the top ones first.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn by_significance32(v: [__m512i; 4]) -> [__m512i; 4] {
-    transpose_lanes(v.map(|v| BYTES32.apply(v)))
+    transpose_lanes(four!(|i| BYTES32.apply(v[i])))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn by_element32(v: [__m512i; 4]) -> [__m512i; 4] {
-    transpose_lanes(v).map(|v| WORDS32.apply(v))
+    let v = transpose_lanes(v);
+    four!(|i| WORDS32.apply(v[i]))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn by_significance64(v: [__m512i; 8]) -> [__m512i; 8] {
-    transpose8(v.map(|v| BYTES64.apply(v)))
+    transpose8(eight!(|i| BYTES64.apply(v[i])))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn by_element64(v: [__m512i; 8]) -> [__m512i; 8] {
-    transpose8(v).map(|v| WORDS64.apply(v))
+    let v = transpose8(v);
+    eight!(|i| WORDS64.apply(v[i]))
 }
 
 #[inline]
@@ -274,8 +275,8 @@ pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn join_cube32(planes: &Planes) -> [__m512i; 4] {
-    by_element32([0, 8, 16, 24].map(|at| {
-        let groups = CUBE_GROUPS.apply(load_cube(planes, at));
+    by_element32(four!(|i| {
+        let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
         CUBE32_NATURAL.apply(bytes_of_bits(groups))
     }))
 }
@@ -293,8 +294,8 @@ pub fn split_squares32(v: [__m512i; 4], planes: &mut [Planes; 4]) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn join_squares32(planes: &[Planes; 4]) -> [__m512i; 4] {
-    by_element32([0, 2, 4, 6].map(|at| {
-        let groups = SQUARE_GROUPS.apply(load_squares(planes, at));
+    by_element32(four!(|i| {
+        let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
         SQUARE32_NATURAL.apply(bytes_of_bits(groups))
     }))
 }
@@ -312,8 +313,8 @@ pub fn split_cube64(v: [__m512i; 8], planes: &mut Planes) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn join_cube64(planes: &Planes) -> [__m512i; 8] {
-    by_element64([0, 8, 16, 24, 32, 40, 48, 56].map(|at| {
-        let groups = CUBE_GROUPS.apply(load_cube(planes, at));
+    by_element64(eight!(|i| {
+        let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
         CUBE64_NATURAL.apply(bytes_of_bits(groups))
     }))
 }
@@ -331,8 +332,8 @@ pub fn split_squares64(v: [__m512i; 8], planes: &mut [Planes; 4]) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn join_squares64(planes: &[Planes; 4]) -> [__m512i; 8] {
-    by_element64([0, 2, 4, 6, 8, 10, 12, 14].map(|at| {
-        let groups = SQUARE_GROUPS.apply(load_squares(planes, at));
+    by_element64(eight!(|i| {
+        let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
         SQUARE64_NATURAL.apply(bytes_of_bits(groups))
     }))
 }
@@ -349,13 +350,12 @@ fn store_lines(bytes: __m512i, word: usize, planes: &mut Planes) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn split_lines32(v: [__m512i; 4], planes: &mut [Planes; BATCH]) {
-    let [a, b, c, d] = transpose_elements(v).map(|v| {
-        // Two top bytes of the four coefficients, backwards, then the two others.
-        let pick = _mm512_broadcast_i32x4(_mm_setr_epi8(
-            14, 10, 6, 2, 15, 11, 7, 3, 12, 8, 4, 0, 13, 9, 5, 1,
-        ));
-        _mm512_shuffle_epi8(v, pick)
-    });
+    // Two top bytes of the four coefficients, backwards, then the two others.
+    let pick = _mm512_broadcast_i32x4(_mm_setr_epi8(
+        14, 10, 6, 2, 15, 11, 7, 3, 12, 8, 4, 0, 13, 9, 5, 1,
+    ));
+    let v = transpose_elements(v);
+    let [a, b, c, d] = four!(|i| _mm512_shuffle_epi8(v[i], pick));
     store_lines(_mm512_unpacklo_epi64(a, b), 0, &mut planes[0]);
     store_lines(_mm512_unpackhi_epi64(a, b), 1, &mut planes[0]);
     store_lines(_mm512_unpacklo_epi64(c, d), 0, &mut planes[1]);
@@ -406,6 +406,16 @@ pub fn join_line_words(v: __m512i) -> __m512i {
     bytes_of_bits(_mm512_ternarylogic_epi64::<0xca>(nibble, low, high))
 }
 
+/// Four 1-D blocks → their coefficients, a block a lane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub fn join_lines32(planes: &[Planes; 4]) -> __m512i {
+    // The bytes of each coefficient together, the lowest first.
+    let pick = _mm_setr_epi8(12, 8, 4, 0, 13, 9, 5, 1, 14, 10, 6, 2, 15, 11, 7, 3);
+    let words = join_line_words(load_pairs(planes, 0));
+    _mm512_shuffle_epi8(words, _mm512_broadcast_i32x4(pick))
+}
+
 static FIRST_COEFFICIENTS: Permutation = pairs([4, 0, 12, 8, 5, 1, 13, 9]);
 static LAST_COEFFICIENTS: Permutation = pairs([6, 2, 14, 10, 7, 3, 15, 11]);
 
@@ -413,13 +423,16 @@ static LAST_COEFFICIENTS: Permutation = pairs([6, 2, 14, 10, 7, 3, 15, 11]);
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn join_lines64([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    let [first, last] = [&FIRST_COEFFICIENTS, &LAST_COEFFICIENTS].map(|coefficients| {
-        let low = _mm512_permutex2var_epi8(d, coefficients.load(), c);
-        let high = _mm512_permutex2var_epi8(b, coefficients.load(), a);
-        [
-            _mm512_mask_blend_epi32(0xaaaa, low, _mm512_slli_epi64::<32>(high)),
-            _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64::<32>(low), high),
-        ]
-    });
-    [first[0], first[1], last[0], last[1]]
+    let [a, b, c, d] = [
+        _mm512_permutex2var_epi8(d, FIRST_COEFFICIENTS.load(), c),
+        _mm512_permutex2var_epi8(b, FIRST_COEFFICIENTS.load(), a),
+        _mm512_permutex2var_epi8(d, LAST_COEFFICIENTS.load(), c),
+        _mm512_permutex2var_epi8(b, LAST_COEFFICIENTS.load(), a),
+    ];
+    [
+        _mm512_mask_blend_epi32(0xaaaa, a, _mm512_slli_epi64::<32>(b)),
+        _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64::<32>(a), b),
+        _mm512_mask_blend_epi32(0xaaaa, c, _mm512_slli_epi64::<32>(d)),
+        _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64::<32>(c), d),
+    ]
 }

@@ -59,32 +59,57 @@ fn forward_cube(
     planes: &mut Planes,
 ) -> usize {
     // Two halves of z: (z0 y1)(y0 x1 x0).
-    let halves = [0, 2].map(|z: usize| {
-        [(0, z), (2, z), (0, z + 1), (2, z + 1)]
-            .map(|(y, z)| load_rows(source.row::<Cube>(y, z), source.row::<Cube>(y + 1, z)))
-    });
-    let [low, high] = halves.map(|half| largest_magnitude(half));
-    let largest = _mm512_reduce_max_epi64(_mm512_max_epi64(low, high));
+    let [low, high] = [load_half_cube(source, 0), load_half_cube(source, 2)];
+    let largest = _mm512_max_epi64(largest_magnitude(low), largest_magnitude(high));
+    let largest = _mm512_reduce_max_epi64(largest);
     let nonfinite = set_header::<Cube>(header, largest, lowest);
     let exponent = _mm512_set1_pd(SCALE - f64::from(header.biased_exponent()));
-    let [low, high] = halves.map(|half| {
-        // (x1 x0)(z0 y0 y1), then (y0 y1)(x1 z0 x0).
-        let [a, b, c, d] = rotate(lift64(rotate(half.map(|v| quantize(v, exponent)))));
-        let [a, c, b, d] = lift64([a, c, b, d]);
-        [a, b, c, d]
-    });
+    let low = lift_rows(rotate(four!(|i| quantize(low[i], exponent))));
+    let high = lift_rows(rotate(four!(|i| quantize(high[i], exponent))));
     // For each y0, z in order: (z1 z0)(y1 x1 x0).
-    let [even, odd] = [0, 2].map(|i: usize| {
-        lift64([
-            _mm512_shuffle_i64x2::<0x88>(low[i], low[i + 1]),
-            _mm512_shuffle_i64x2::<0xdd>(low[i], low[i + 1]),
-            _mm512_shuffle_i64x2::<0x88>(high[i], high[i + 1]),
-            _mm512_shuffle_i64x2::<0xdd>(high[i], high[i + 1]),
-        ])
-        .map(|v| bytes::to_negabinary64(v))
-    });
-    bytes::split_cube64(both(even, odd), planes);
+    let even = lift_half_slices([low[0], low[1], high[0], high[1]]);
+    let odd = lift_half_slices([low[2], low[3], high[2], high[3]]);
+    let v = both(even, odd);
+    bytes::split_cube64(eight!(|i| bytes::to_negabinary64(v[i])), planes);
     nonfinite
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn load_half_cube(source: &Source<f64>, z: usize) -> [__m512i; 4] {
+    four!(|i| {
+        let (y, z) = (2 * (i % 2), z + i / 2);
+        load_rows(source.row::<Cube>(y, z), source.row::<Cube>(y + 1, z))
+    })
+}
+
+/// Lifts x, then y: from (x1 x0)(b y0 y1), b being z0 or a block's number, to (y0 y1)(x1 b x0).
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn lift_rows(v: [__m512i; 4]) -> [__m512i; 4] {
+    let [a, b, c, d] = rotate(lift64(v));
+    let [a, c, b, d] = lift64([a, c, b, d]);
+    [a, b, c, d]
+}
+
+/// The inverse of [`lift_rows`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn unlift_rows([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    let [a, c, b, d] = unlift64([a, c, b, d]);
+    unlift64(rotate_back([a, b, c, d]))
+}
+
+/// Lifts z: from (z1 y1)(x1 z0 x0) to (z1 z0)(y1 x1 x0).
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn lift_half_slices([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    lift64([
+        _mm512_shuffle_i64x2::<0x88>(a, b),
+        _mm512_shuffle_i64x2::<0xdd>(a, b),
+        _mm512_shuffle_i64x2::<0x88>(c, d),
+        _mm512_shuffle_i64x2::<0xdd>(c, d),
+    ])
 }
 
 #[inline]
@@ -108,11 +133,9 @@ fn forward_squares(
         sources.as_chunks::<2>().0.iter().zip(headers).zip(&mut halves)
     {
         // (b0 y1)(y0 x1 x0), then (x1 x0)(b0 y0 y1).
-        let v = [(0, 0), (0, 2), (1, 0), (1, 2)].map(|(b, y): (usize, usize)| {
-            load_rows(
-                sources[b].row::<Square>(y, 0),
-                sources[b].row::<Square>(y + 1, 0),
-            )
+        let v = four!(|i| {
+            let (source, y) = (&sources[i / 2], 2 * (i % 2));
+            load_rows(source.row::<Square>(y, 0), source.row::<Square>(y + 1, 0))
         });
         let v = rotate(v);
         let largest = largest_magnitude(v);
@@ -122,12 +145,10 @@ fn forward_squares(
         let each = elements(largest);
         nonfinite += set_header::<Square>(&mut headers[0], each[0], lowest);
         nonfinite += set_header::<Square>(&mut headers[1], each[4], lowest);
-        // (y0 y1)(x1 b0 x0).
-        let [a, b, c, d] = rotate(lift64(v.map(|v| quantize(v, exponent))));
-        let [a, c, b, d] = lift64([a, c, b, d]);
-        *half = [a, b, c, d].map(|v| bytes::to_negabinary64(v));
+        *half = lift_rows(four!(|i| quantize(v[i], exponent)));
     }
-    bytes::split_squares64(both(halves[0], halves[1]), planes);
+    let v = both(halves[0], halves[1]);
+    bytes::split_squares64(eight!(|i| bytes::to_negabinary64(v[i])), planes);
     nonfinite
 }
 
@@ -140,11 +161,9 @@ fn forward_lines(
     planes: &mut Planes,
 ) -> usize {
     // (b2 b0)(b1 x1 x0), then (x1 x0)(b2 b1 b0).
-    let v = [0, 1, 4, 5].map(|b: usize| {
-        load_rows(
-            sources[b].row::<Line>(0, 0),
-            sources[b + 2].row::<Line>(0, 0),
-        )
+    let v = four!(|i| {
+        let b = i / 2 * 4 + i % 2;
+        load_rows(sources[b].row::<Line>(0, 0), sources[b + 2].row::<Line>(0, 0))
     });
     let v = rotate(v);
     let largest = largest_magnitude(v);
@@ -153,8 +172,8 @@ fn forward_lines(
     for (header, largest) in headers.iter_mut().zip(elements(largest)) {
         nonfinite += set_header::<Line>(header, largest, lowest);
     }
-    let v = lift64(v.map(|v| quantize(v, exponent)));
-    bytes::split_lines64(v.map(|v| bytes::to_negabinary64(v)), planes);
+    let v = lift64(four!(|i| quantize(v[i], exponent)));
+    bytes::split_lines64(four!(|i| bytes::to_negabinary64(v[i])), planes);
     nonfinite
 }
 
@@ -187,8 +206,11 @@ fn elements(v: __m512i) -> [i64; 8] {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
     // SAFETY: each row is 32 readable bytes.
-    let [a, b] = [a, b].map(|row| unsafe { _mm256_loadu_si256(row.as_ptr().cast()) });
-    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)
+    unsafe {
+        let a = _mm256_loadu_si256(a.as_ptr().cast());
+        let b = _mm256_loadu_si256(b.as_ptr().cast());
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)
+    }
 }
 
 /// Of the values in the same place of the four registers.
@@ -196,7 +218,7 @@ fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn largest_magnitude(v: [__m512i; 4]) -> __m512i {
     let magnitude = _mm512_set1_epi64(i64::MAX);
-    let [a, b, c, d] = v.map(|v| _mm512_and_si512(v, magnitude));
+    let [a, b, c, d] = four!(|i| _mm512_and_si512(v[i], magnitude));
     _mm512_max_epi64(_mm512_max_epi64(a, b), _mm512_max_epi64(c, d))
 }
 
@@ -257,16 +279,16 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
         block.fill(0.0);
         return;
     }
-    let [a, b, c, d, e, f, g, h] =
-        bytes::join_cube64(planes).map(|v| bytes::from_negabinary64(v));
-    let [even, odd] = [[a, b, c, d], [e, f, g, h]].map(|v| unlift64(v));
+    let v = bytes::join_cube64(planes);
+    let v = eight!(|i| bytes::from_negabinary64(v[i]));
+    let even = unlift64([v[0], v[1], v[2], v[3]]);
+    let odd = unlift64([v[4], v[5], v[6], v[7]]);
     let factor = _mm512_set1_pd(factor(header));
     for half in 0..2 {
         let z = 2 * half;
         let [a, b] = weave_lanes(even[z], even[z + 1]);
         let [c, d] = weave_lanes(odd[z], odd[z + 1]);
-        let [a, c, b, d] = unlift64([a, c, b, d]);
-        let v = rotate_back(unlift64(rotate_back([a, b, c, d])));
+        let v = rotate_back(unlift_rows([a, b, c, d]));
         let rows = &mut block.as_chunks_mut::<8>().0[4 * half..][..4];
         for (v, rows) in v.into_iter().zip(rows) {
             store(_mm512_mul_pd(_mm512_cvtepi64_pd(v), factor), rows);
@@ -277,15 +299,13 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f64; 64]; 4]) {
-    let [a, b, c, d, e, f, g, h] =
-        bytes::join_squares64(planes).map(|v| bytes::from_negabinary64(v));
+    let v = bytes::join_squares64(planes);
+    let [a, b, c, d, e, f, g, h] = eight!(|i| bytes::from_negabinary64(v[i]));
     let halves = [[a, b, c, d], [e, f, g, h]];
     let headers = headers.as_chunks::<2>().0;
     let blocks = blocks.as_chunks_mut::<2>().0;
     for ((half, headers), blocks) in halves.into_iter().zip(headers).zip(blocks) {
-        let [a, b, c, d] = half;
-        let [a, c, b, d] = unlift64([a, c, b, d]);
-        let v = rotate_back(unlift64(rotate_back([a, b, c, d])));
+        let v = rotate_back(unlift_rows(half));
         for (i, v) in v.into_iter().enumerate() {
             let header = headers[i / 2];
             let rows = &mut blocks[i / 2].as_chunks_mut::<8>().0[i % 2];
@@ -303,13 +323,13 @@ fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64; 64]; 8]) {
     // Word w of every block: for each, the top bytes of its coefficients, then the next lower ones.
-    let words: [[u64; 8]; 4] = std::array::from_fn(|w| std::array::from_fn(|b| planes[b][w]));
-    let pairs = words.map(|words| {
+    let pairs = four!(|w| {
+        let words: [u64; 8] = eight!(|b| planes[b][w]);
         // SAFETY: 64 readable bytes.
         bytes::join_line_words(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
     });
-    let v = bytes::join_lines64(pairs).map(|v| bytes::from_negabinary64(v));
-    let v = rotate_back(unlift64(v));
+    let v = bytes::join_lines64(pairs);
+    let v = rotate_back(unlift64(four!(|i| bytes::from_negabinary64(v[i]))));
     for (first, v) in [0, 1, 4, 5].into_iter().zip(v) {
         let headers = [headers[first], headers[first + 2]];
         let [a, b] =

@@ -171,7 +171,7 @@ impl<'a> Writer<'a> {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn load_words(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
-    transpose8(std::array::from_fn(|lane| {
+    transpose8(eight!(|lane| {
         let words: &[u64; 8] = &planes[lane].as_chunks().0[at / 8];
         // SAFETY: 64 readable bytes.
         unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
@@ -499,7 +499,9 @@ fn encode_line_planes(
 fn look_up(table: &[u8; 128], index: __m512i) -> __m512i {
     let halves = table.as_chunks::<64>().0;
     // SAFETY: each half is 64 readable bytes.
-    let [low, high] =
-        [&halves[0], &halves[1]].map(|half| unsafe { _mm512_loadu_si512(half.as_ptr().cast()) });
-    _mm512_permutex2var_epi8(low, index, high)
+    unsafe {
+        let low = _mm512_loadu_si512(halves[0].as_ptr().cast());
+        let high = _mm512_loadu_si512(halves[1].as_ptr().cast());
+        _mm512_permutex2var_epi8(low, index, high)
+    }
 }

@@ -46,14 +46,14 @@ fn forward_cube(
     header: &mut Header,
     planes: &mut Planes,
 ) -> usize {
-    let v = [0, 1, 2, 3].map(|z| load_rows([0, 1, 2, 3].map(|y| source.row::<Cube>(y, z))));
+    let v = four!(|z| load_rows(four!(|y| source.row::<Cube>(y, z))));
     let largest = _mm512_reduce_max_epi32(largest_magnitude(v));
     let nonfinite = set_header::<Cube>(header, largest, lowest);
     let exponent = _mm512_set1_ps(SCALE - header.biased_exponent() as f32);
-    let v = lift32(transpose_elements(v.map(|v| quantize(v, exponent))));
+    let v = lift32(transpose_elements(four!(|i| quantize(v[i], exponent))));
     let v = lift32(transpose_lanes(v));
     let v = lift32(transpose_elements(v));
-    bytes::split_cube32(v.map(|v| bytes::to_negabinary32(v)), planes);
+    bytes::split_cube32(four!(|i| bytes::to_negabinary32(v[i])), planes);
     nonfinite
 }
 
@@ -70,8 +70,7 @@ fn forward_squares(
     let headers = headers.as_chunks_mut::<4>().0;
     let planes = planes.as_chunks_mut::<4>().0;
     for ((sources, headers), planes) in sources.iter().zip(headers).zip(planes) {
-        let v = [0, 1, 2, 3]
-            .map(|b: usize| load_rows([0, 1, 2, 3].map(|y| sources[b].row::<Square>(y, 0))));
+        let v = four!(|b| load_rows(four!(|y| sources[b].row::<Square>(y, 0))));
         let v = transpose_elements(v);
         // Element b of every lane: block b.
         let largest = largest_magnitude(v);
@@ -82,9 +81,9 @@ fn forward_squares(
         for (header, largest) in headers.iter_mut().zip(each) {
             nonfinite += set_header::<Square>(header, largest, lowest);
         }
-        let v = lift32(v.map(|v| quantize(v, exponent)));
+        let v = lift32(four!(|i| quantize(v[i], exponent)));
         let v = lift32(transpose_lanes(v));
-        bytes::split_squares32(v.map(|v| bytes::to_negabinary32(v)), planes);
+        bytes::split_squares32(four!(|i| bytes::to_negabinary32(v[i])), planes);
     }
     nonfinite
 }
@@ -103,8 +102,7 @@ fn forward_lines(
     headers: &mut [Header; BATCH],
     planes: &mut [Planes; BATCH],
 ) -> usize {
-    let v = [0, 1, 2, 3]
-        .map(|r| load_rows([0, 1, 2, 3].map(|l| sources[line(r, l)].row::<Line>(0, 0))));
+    let v = four!(|r| load_rows(four!(|l| sources[line(r, l)].row::<Line>(0, 0))));
     let v = transpose_elements(v);
     let largest = largest_magnitude(v);
     let exponent = scale_exponents(largest);
@@ -112,8 +110,8 @@ fn forward_lines(
     for (i, largest) in elements(largest).into_iter().enumerate() {
         nonfinite += set_header::<Line>(&mut headers[line(i % 4, i / 4)], largest, lowest);
     }
-    let v = lift32(v.map(|v| quantize(v, exponent)));
-    bytes::split_lines32(v.map(|v| bytes::to_negabinary32(v)), planes);
+    let v = lift32(four!(|i| quantize(v[i], exponent)));
+    bytes::split_lines32(four!(|i| bytes::to_negabinary32(v[i])), planes);
     nonfinite
 }
 
@@ -146,7 +144,7 @@ fn elements(v: __m512i) -> [i32; 16] {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
     // SAFETY: each row is 16 readable bytes.
-    let [a, b, c, d] = rows.map(|row| unsafe { _mm_loadu_si128(row.as_ptr().cast()) });
+    let [a, b, c, d] = four!(|i| unsafe { _mm_loadu_si128(rows[i].as_ptr().cast()) });
     let v = _mm512_castsi128_si512(a);
     let v = _mm512_inserti32x4::<1>(v, b);
     let v = _mm512_inserti32x4::<2>(v, c);
@@ -158,7 +156,7 @@ fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn largest_magnitude(v: Registers) -> __m512i {
     let magnitude = _mm512_set1_epi32(i32::MAX);
-    let [a, b, c, d] = v.map(|v| _mm512_and_si512(v, magnitude));
+    let [a, b, c, d] = four!(|i| _mm512_and_si512(v[i], magnitude));
     _mm512_max_epi32(_mm512_max_epi32(a, b), _mm512_max_epi32(c, d))
 }
 
@@ -205,7 +203,8 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
         block.fill(0.0);
         return;
     }
-    let v = unlift32(bytes::join_cube32(planes).map(|v| bytes::from_negabinary32(v)));
+    let v = bytes::join_cube32(planes);
+    let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
     let v = unlift32(transpose_elements(v));
     let v = unlift32(transpose_lanes(v));
     let v = transpose_elements(v);
@@ -226,7 +225,8 @@ fn inverse_squares(
     let planes = planes.as_chunks::<4>().0;
     let blocks = blocks.as_chunks_mut::<4>().0;
     for ((headers, planes), blocks) in headers.iter().zip(planes).zip(blocks) {
-        let v = unlift32(bytes::join_squares32(planes).map(|v| bytes::from_negabinary32(v)));
+        let v = bytes::join_squares32(planes);
+        let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
         let v = unlift32(transpose_lanes(v));
         let v = transpose_elements(v);
         for ((v, header), block) in v.into_iter().zip(headers).zip(blocks) {
@@ -249,21 +249,9 @@ fn inverse_lines(
     blocks: &mut [[f32; 64]; BATCH],
 ) {
     // Register r, lane l: block 4 r + l.
-    let v = planes.as_chunks::<4>().0.iter().map(|planes| {
-        let words: [u64; 8] = std::array::from_fn(|i| planes[i / 2][i % 2]);
-        // SAFETY: 64 readable bytes.
-        let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
-        // The bytes of each coefficient together, the lowest first.
-        let pick = _mm512_broadcast_i32x4(_mm_setr_epi8(
-            12, 8, 4, 0, 13, 9, 5, 1, 14, 10, 6, 2, 15, 11, 7, 3,
-        ));
-        _mm512_shuffle_epi8(bytes::join_line_words(words), pick)
-    });
-    let mut registers = [_mm512_setzero_si512(); 4];
-    for (register, v) in registers.iter_mut().zip(v) {
-        *register = bytes::from_negabinary32(v);
-    }
-    let v = transpose_elements(unlift32(transpose_elements(registers)));
+    let v = four!(|r| bytes::join_lines32(&planes.as_chunks::<4>().0[r]));
+    let v = four!(|i| bytes::from_negabinary32(v[i]));
+    let v = transpose_elements(unlift32(transpose_elements(v)));
     let headers = headers.as_chunks::<4>().0;
     let blocks = blocks.as_chunks_mut::<4>().0;
     for ((v, headers), blocks) in v.into_iter().zip(headers).zip(blocks) {
