@@ -27,33 +27,28 @@ impl<'a> BitWriter<'a> {
     pub fn append(&mut self, source: &[u64], bits: usize) {
         let (whole, rest) = (bits / 64, (bits % 64) as u32);
         let fill = self.fill;
-        let room = self.words.len() - self.at;
-        if room < whole + 2 && (fill as usize + bits).div_ceil(64) > room {
+        let full = (fill as usize + bits) / 64;
+        let Some(target) = self.words.get_mut(self.at..self.at + full) else {
             self.overflow = true;
             return;
+        };
+        // One loop for every alignment: a copy of its own for aligned words would not pay for its call.
+        let mut pending = self.pending;
+        for (target, &word) in target.iter_mut().zip(&source[..whole]) {
+            *target = pending | word << fill;
+            pending = word >> 1 >> (63 - fill);
         }
-        if fill == 0 {
-            self.words[self.at..self.at + whole].copy_from_slice(&source[..whole]);
-        } else {
-            let target = &mut self.words[self.at..self.at + whole];
-            for (target, &word) in target.iter_mut().zip(&source[..whole]) {
-                *target = self.pending | word << fill;
-                self.pending = word >> (64 - fill);
+        if rest > 0 {
+            let last = source[whole] & low_bits(rest);
+            pending |= last << fill;
+            if full > whole {
+                target[whole] = pending;
+                pending = last >> 1 >> (63 - fill);
             }
         }
-        self.at += whole;
-        if rest == 0 {
-            return;
-        }
-        let last = source[whole] & low_bits(rest);
-        self.pending |= last << fill;
-        self.fill += rest;
-        if self.fill >= 64 {
-            self.words[self.at] = self.pending;
-            self.at += 1;
-            self.fill -= 64;
-            self.pending = last.unbounded_shr(64 - fill);
-        }
+        self.pending = pending;
+        self.at += full;
+        self.fill = (fill + rest) % 64;
     }
 
     /// Writes the last, partial word, its other bits zero. Returns the number of words written, or

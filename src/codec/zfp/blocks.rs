@@ -19,11 +19,12 @@ pub struct Walk<'a> {
     grid: &'a Grid,
     /// The next block's first value, as an index into the grid.
     at: [usize; 3],
+    place: Place,
 }
 
 impl<'a> Walk<'a> {
     /// Starts at block number `block`.
-    pub fn new(grid: &'a Grid, block: usize) -> Self {
+    pub fn new<S: Shape>(grid: &'a Grid, block: usize) -> Self {
         let columns = grid.extents[0].div_ceil(4).max(1);
         let rows = grid.extents[1].div_ceil(4).max(1);
         let at = [
@@ -31,28 +32,47 @@ impl<'a> Walk<'a> {
             block / columns % rows * 4,
             block / columns / rows * 4,
         ];
-        Walk { grid, at }
+        let mut walk = Walk {
+            grid,
+            at,
+            place: Place::default(),
+        };
+        walk.locate::<S>();
+        walk
     }
 
     /// The next block. The caller counts: past the last block the answer means nothing.
     #[inline(always)]
     pub fn step<S: Shape>(&mut self) -> Place {
-        let mut place = Place {
-            offset: 0,
-            extents: [1; 3],
-        };
-        for axis in 0..S::DIMS {
-            place.offset += self.at[axis] as isize * self.grid.strides[axis];
-            place.extents[axis] = self.grid.extents[axis].saturating_sub(self.at[axis]).min(4) as u8;
-        }
+        let place = self.place;
         self.at[0] += 4;
+        self.place.offset += 4 * self.grid.strides[0];
+        if self.at[0] + 4 > self.grid.extents[0] {
+            self.turn::<S>();
+        }
+        place
+    }
+
+    /// At the last block of a row, and after it.
+    #[inline(never)]
+    fn turn<S: Shape>(&mut self) {
         for axis in 0..S::DIMS - 1 {
             if self.at[axis] >= self.grid.extents[axis] {
                 self.at[axis] = 0;
                 self.at[axis + 1] += 4;
             }
         }
-        place
+        self.locate::<S>();
+    }
+
+    fn locate<S: Shape>(&mut self) {
+        self.place.offset = 0;
+        self.place.extents = [1; 3];
+        for axis in 0..S::DIMS {
+            let (at, extent) = (self.at[axis], self.grid.extents[axis]);
+            self.place.offset += at as isize * self.grid.strides[axis];
+            self.place.extents[axis] = extent.saturating_sub(at).min(4) as u8;
+        }
     }
 }
 

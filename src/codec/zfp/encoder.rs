@@ -65,10 +65,12 @@ impl BlockBits {
     /// Zeroes the words from the end up to and with the one that holds bit `until`.
     #[inline(always)]
     pub fn pad(&mut self, until: usize) {
-        let last = (until / 64 + 1).min(BLOCK_WORDS);
+        if let Some(word) = self.words.get_mut(self.at) {
+            *word = self.pending;
+        }
+        let last = (until / 64).min(BLOCK_WORDS - 1);
         if self.at < last {
-            self.words[self.at] = self.pending;
-            self.words[self.at + 1..last].fill(0);
+            self.words[self.at + 1..=last].fill(0);
         }
     }
 }

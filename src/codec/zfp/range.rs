@@ -6,7 +6,7 @@ use super::blocks::{self, Place, Source, Walk};
 use super::encoder::{BLOCK_WORDS, BlockBits};
 use super::planes::Planes;
 use super::shape::{Cube, Line, Shape, Square};
-use super::transform::{Header, LowestExponent};
+use super::transform::{Header, Headers, LowestExponent};
 use super::value::Int;
 use super::{Grid, Mode, Value};
 use std::ops::Range;
@@ -72,9 +72,9 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     writer: &mut BitWriter,
 ) -> usize {
     let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
-    let mut walk = Walk::new(grid, range.start);
+    let mut walk = Walk::new::<S>(grid, range.start);
     let mut copies = [[T::default(); 64]; BATCH];
-    let mut headers = [Header::ZEROS; BATCH];
+    let mut headers = Headers::default();
     let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
     let mut coded = [const { BlockBits::EMPTY }; BATCH];
     let budget = limits.block_bits.unwrap_or(usize::MAX);
@@ -89,7 +89,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
         }
         nonfinite +=
             arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
-        arch.encode::<T, S>(&headers[..count], &planes, budget, &mut coded);
+        arch.encode::<T, S>(&headers, &planes, budget, &mut coded);
         for block in &mut coded[..count] {
             append(block, limits.block_bits, writer);
         }
@@ -173,16 +173,19 @@ pub unsafe fn decode<A: Arch, T: Value>(arch: A, task: &DecodeTask<T>) -> usize 
 unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T>) -> usize {
     let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
     let mut position = task.position;
-    let mut walk = Walk::new(grid, range.start);
-    let mut headers = [Header::ZEROS; BATCH];
+    let mut walk = Walk::new::<S>(grid, range.start);
+    let mut headers = Headers::default();
     let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
     let mut values = [[T::default(); 64]; BATCH];
     for batch in range.clone().step_by(S::BATCH) {
         let count = (range.end - batch).min(S::BATCH);
-        for (header, planes) in headers.iter_mut().zip(&mut planes).take(count) {
-            position = decode_block::<A, T, S>(arch, task.words, position, limits, header, planes);
+        for (i, planes) in planes.iter_mut().enumerate().take(count) {
+            let mut header = Header::ZEROS;
+            position =
+                decode_block::<A, T, S>(arch, task.words, position, limits, &mut header, planes);
+            headers.set(i, header);
         }
-        headers[count..].fill(Header::ZEROS);
+        headers.bits[count..].fill(0);
         arch.inverse::<T, S>(&headers, &planes, &mut values);
         for block in &values[..count] {
             let place = walk.step::<S>();

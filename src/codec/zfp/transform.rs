@@ -1,5 +1,6 @@
 //! A block's values ↔ its coefficients: common exponent, lifting transform, in portable Rust.
 
+use super::arch::BATCH;
 use super::shape::Shape;
 use super::value::{Float, Int};
 
@@ -24,6 +25,30 @@ impl Header {
     #[inline(always)]
     pub fn biased_exponent(self) -> u32 {
         self.bits >> 1
+    }
+}
+
+/// The headers of the blocks that go through a stage together.
+#[derive(Clone, Copy, Default)]
+pub struct Headers {
+    /// As in [`Header`].
+    pub bits: [u32; BATCH],
+    pub planes: [u32; BATCH],
+}
+
+impl Headers {
+    #[inline(always)]
+    pub fn get(&self, block: usize) -> Header {
+        Header {
+            bits: self.bits[block],
+            planes: self.planes[block],
+        }
+    }
+
+    #[inline(always)]
+    pub fn set(&mut self, block: usize, header: Header) {
+        self.bits[block] = header.bits;
+        self.planes[block] = header.planes;
     }
 }
 
@@ -66,9 +91,15 @@ impl LowestExponent {
     /// Bit planes of a block with this exponent.
     #[inline(always)]
     pub fn planes<T: Float, S: Shape>(self, biased: u32) -> u32 {
-        // The transform's rounding and range take two bits an axis and two more.
-        let planes = biased as i32 - T::BIAS - self.0 + 2 * S::DIMS as i32 + 2;
+        let planes = biased as i32 + self.planes_above::<T, S>();
         planes.clamp(0, T::Int::BITS as i32) as u32
+    }
+
+    /// The number of bit planes of a block, before it is clamped, less its biased exponent.
+    #[inline(always)]
+    pub fn planes_above<T: Float, S: Shape>(self) -> i32 {
+        // The transform's rounding and range take two bits an axis and two more.
+        2 * S::DIMS as i32 + 2 - T::BIAS - self.0
     }
 }
 

@@ -8,7 +8,7 @@ use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::Shape;
-use crate::codec::zfp::transform::{Header, LowestExponent};
+use crate::codec::zfp::transform::{Headers, LowestExponent};
 
 /// Proof that the machine has the instructions.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl Arch for Avx2 {
         self,
         sources: &[Source<T>; BATCH],
         lowest: LowestExponent,
-        headers: &mut [Header; BATCH],
+        headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> usize {
         scalar::forward::<T, S>(sources, lowest, self.bmi(), headers, planes)
@@ -48,7 +48,7 @@ impl Arch for Avx2 {
     #[inline(always)]
     fn inverse<T: Value, S: Shape>(
         self,
-        headers: &[Header; BATCH],
+        headers: &Headers,
         planes: &[Planes; BATCH],
         blocks: &mut [[T; 64]; BATCH],
     ) {

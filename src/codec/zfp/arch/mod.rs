@@ -15,7 +15,7 @@ use super::encoder::{self, BlockBits};
 use super::planes::Planes;
 use super::range::{self, DecodeTask, EncodeTask};
 use super::shape::Shape;
-use super::transform::{Header, LowestExponent};
+use super::transform::{Headers, LowestExponent};
 use super::Value;
 use std::sync::OnceLock;
 
@@ -45,28 +45,29 @@ pub trait Arch: Copy + Send + Sync {
         self,
         sources: &[Source<T>; BATCH],
         lowest: LowestExponent,
-        headers: &mut [Header; BATCH],
+        headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> usize;
 
     /// Values of [`BATCH`] blocks from their headers and bit planes.
     fn inverse<T: Value, S: Shape>(
         self,
-        headers: &[Header; BATCH],
+        headers: &Headers,
         planes: &[Planes; BATCH],
         blocks: &mut [[T; 64]; BATCH],
     );
 
-    /// The bits of blocks with these headers and planes, up to bit `budget` or a little more.
+    /// The bits of [`BATCH`] blocks with these headers and planes, up to bit `budget` or a little more.
     #[inline(always)]
     fn encode<T: Value, S: Shape>(
         self,
-        headers: &[Header],
+        headers: &Headers,
         planes: &[Planes; BATCH],
         budget: usize,
         coded: &mut [BlockBits; BATCH],
     ) {
-        for ((header, planes), coded) in headers.iter().zip(planes).zip(coded) {
+        for (i, (planes, coded)) in planes.iter().zip(coded).take(S::BATCH).enumerate() {
+            let header = headers.get(i);
             coded.clear();
             if header.is_coded() {
                 coded.push(header.bits.into(), T::HEADER_BITS);

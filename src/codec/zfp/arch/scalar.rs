@@ -6,7 +6,7 @@ use crate::codec::zfp::bits::low_bits;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::{self, Planes};
 use crate::codec::zfp::shape::Shape;
-use crate::codec::zfp::transform::{self, Header, LowestExponent};
+use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
 
 #[derive(Clone, Copy)]
 pub struct Scalar;
@@ -63,7 +63,7 @@ impl Arch for Scalar {
         self,
         sources: &[Source<T>; BATCH],
         lowest: LowestExponent,
-        headers: &mut [Header; BATCH],
+        headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> usize {
         forward::<T, S>(sources, lowest, self, headers, planes)
@@ -72,7 +72,7 @@ impl Arch for Scalar {
     #[inline(always)]
     fn inverse<T: Value, S: Shape>(
         self,
-        headers: &[Header; BATCH],
+        headers: &Headers,
         planes: &[Planes; BATCH],
         blocks: &mut [[T; 64]; BATCH],
     ) {
@@ -86,21 +86,23 @@ pub fn forward<T: Value, S: Shape>(
     sources: &[Source<T>; BATCH],
     lowest: LowestExponent,
     bmi: impl Bmi,
-    headers: &mut [Header; BATCH],
+    headers: &mut Headers,
     planes: &mut [Planes; BATCH],
 ) -> usize {
     let mut nonfinite = 0;
     let mut block = [T::default(); 64];
     let mut ints = [T::Int::default(); 64];
-    for ((source, header), planes) in sources.iter().zip(headers).zip(planes).take(S::BATCH) {
+    for (i, (source, planes)) in sources.iter().zip(planes).take(S::BATCH).enumerate() {
         source.read::<S>(&mut block);
         let largest = transform::largest::<T, S>(&block);
-        if transform::is_finite::<T>(largest) {
-            *header = lowest.header::<T, S>(largest);
+        let finite = transform::is_finite::<T>(largest);
+        nonfinite += usize::from(!finite);
+        let header = if finite {
+            lowest.header::<T, S>(largest)
         } else {
-            nonfinite += 1;
-            *header = Header::ZEROS;
-        }
+            Header::ZEROS
+        };
+        headers.set(i, header);
         if header.is_coded() {
             transform::quantize::<T, S>(&block, header.biased_exponent(), &mut ints);
             transform::forward::<T::Int, S>(&mut ints);
@@ -113,13 +115,14 @@ pub fn forward<T: Value, S: Shape>(
 /// [`Arch::inverse`], with any machine's bit manipulation.
 #[inline(always)]
 pub fn inverse<T: Value, S: Shape>(
-    headers: &[Header; BATCH],
+    headers: &Headers,
     planes: &[Planes; BATCH],
     bmi: impl Bmi,
     blocks: &mut [[T; 64]; BATCH],
 ) {
     let mut ints = [T::Int::default(); 64];
-    for ((header, planes), block) in headers.iter().zip(planes).zip(blocks).take(S::BATCH) {
+    for (i, (planes, block)) in planes.iter().zip(blocks).take(S::BATCH).enumerate() {
+        let header = headers.get(i);
         if !header.is_coded() {
             block[..S::SIZE].fill(T::default());
             continue;

@@ -10,7 +10,7 @@ use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
-use crate::codec::zfp::transform::{Header, LowestExponent};
+use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Float;
 use std::arch::x86_64::*;
 
@@ -20,50 +20,43 @@ use std::arch::x86_64::*;
 pub fn forward<S: Shape>(
     sources: &[Source<f64>; BATCH],
     lowest: LowestExponent,
-    headers: &mut [Header; BATCH],
+    headers: &mut Headers,
     planes: &mut [Planes; BATCH],
 ) -> usize {
-    let mut nonfinite = 0;
+    let mut largest = [0; BATCH];
     match S::DIMS {
         1 => {
             let sources = sources.as_chunks::<8>().0;
-            let headers = headers.as_chunks_mut::<8>().0;
-            for ((sources, headers), planes) in sources.iter().zip(headers).zip(planes) {
-                nonfinite += forward_lines(sources, lowest, headers, planes);
+            let largest = largest.as_chunks_mut::<8>().0;
+            for i in 0..Line::BATCH / 8 {
+                forward_lines(&sources[i], &mut largest[i], &mut planes[i]);
             }
         }
         2 => {
-            let sources = &sources.as_chunks::<4>().0[..Square::BATCH / 4];
-            let headers = headers.as_chunks_mut::<4>().0;
+            let sources = sources.as_chunks::<4>().0;
+            let largest = largest.as_chunks_mut::<4>().0;
             let planes = planes.as_chunks_mut::<4>().0;
-            for ((sources, headers), planes) in sources.iter().zip(headers).zip(planes) {
-                nonfinite += forward_squares(sources, lowest, headers, planes);
+            for i in 0..Square::BATCH / 4 {
+                forward_squares(&sources[i], &mut largest[i], &mut planes[i]);
             }
         }
         _ => {
-            let all = sources.iter().zip(headers).zip(planes).take(Cube::BATCH);
-            for ((source, header), planes) in all {
-                nonfinite += forward_cube(source, lowest, header, planes);
+            for i in 0..Cube::BATCH {
+                largest[i] = forward_cube(&sources[i], &mut planes[i]);
             }
         }
     }
-    nonfinite
+    set_headers::<S>(headers, &largest, lowest)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn forward_cube(
-    source: &Source<f64>,
-    lowest: LowestExponent,
-    header: &mut Header,
-    planes: &mut Planes,
-) -> usize {
+fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
     // Two halves of z: (z0 y1)(y0 x1 x0).
     let [low, high] = [load_half_cube(source, 0), load_half_cube(source, 2)];
     let largest = _mm512_max_epi64(largest_magnitude(low), largest_magnitude(high));
     let largest = _mm512_reduce_max_epi64(largest);
-    let nonfinite = set_header::<Cube>(header, largest, lowest);
-    let exponent = _mm512_set1_pd(SCALE - f64::from(header.biased_exponent()));
+    let exponent = scale_exponents(_mm512_set1_epi64(largest));
     let low = lift_rows(rotate(four!(|i| quantize(low[i], exponent))));
     let high = lift_rows(rotate(four!(|i| quantize(high[i], exponent))));
     // For each y0, z in order: (z1 z0)(y1 x1 x0).
@@ -71,7 +64,7 @@ fn forward_cube(
     let odd = lift_half_slices([low[2], low[3], high[2], high[3]]);
     let v = both(even, odd);
     bytes::split_cube64(eight!(|i| bytes::to_negabinary64(v[i])), planes);
-    nonfinite
+    largest
 }
 
 #[inline]
@@ -122,16 +115,12 @@ fn both([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> [__m512i; 8] 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn forward_squares(
     sources: &[Source<f64>; 4],
-    lowest: LowestExponent,
-    headers: &mut [Header; 4],
+    all: &mut [i64; 4],
     planes: &mut [Planes; 4],
-) -> usize {
-    let mut nonfinite = 0;
+) {
     let mut halves = [[_mm512_setzero_si512(); 4]; 2];
-    let headers = headers.as_chunks_mut::<2>().0;
-    for ((sources, headers), half) in
-        sources.as_chunks::<2>().0.iter().zip(headers).zip(&mut halves)
-    {
+    for (i, half) in halves.iter_mut().enumerate() {
+        let sources = &sources[2 * i..][..2];
         // (b0 y1)(y0 x1 x0), then (x1 x0)(b0 y0 y1).
         let v = four!(|i| {
             let (source, y) = (&sources[i / 2], 2 * (i % 2));
@@ -142,24 +131,17 @@ fn forward_squares(
         let largest = _mm512_max_epi64(largest, _mm512_shuffle_i64x2::<0xb1>(largest, largest));
         let largest = _mm512_max_epi64(largest, _mm512_permutex_epi64::<0xb1>(largest));
         let exponent = scale_exponents(largest);
-        let each = elements(largest);
-        nonfinite += set_header::<Square>(&mut headers[0], each[0], lowest);
-        nonfinite += set_header::<Square>(&mut headers[1], each[4], lowest);
+        all[2 * i] = _mm_cvtsi128_si64(_mm512_castsi512_si128(largest));
+        all[2 * i + 1] = _mm_cvtsi128_si64(_mm512_extracti64x2_epi64::<2>(largest));
         *half = lift_rows(four!(|i| quantize(v[i], exponent)));
     }
     let v = both(halves[0], halves[1]);
     bytes::split_squares64(eight!(|i| bytes::to_negabinary64(v[i])), planes);
-    nonfinite
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn forward_lines(
-    sources: &[Source<f64>; 8],
-    lowest: LowestExponent,
-    headers: &mut [Header; 8],
-    planes: &mut Planes,
-) -> usize {
+fn forward_lines(sources: &[Source<f64>; 8], all: &mut [i64; 8], planes: &mut Planes) {
     // (b2 b0)(b1 x1 x0), then (x1 x0)(b2 b1 b0).
     let v = four!(|i| {
         let b = i / 2 * 4 + i % 2;
@@ -168,13 +150,10 @@ fn forward_lines(
     let v = rotate(v);
     let largest = largest_magnitude(v);
     let exponent = scale_exponents(largest);
-    let mut nonfinite = 0;
-    for (header, largest) in headers.iter_mut().zip(elements(largest)) {
-        nonfinite += set_header::<Line>(header, largest, lowest);
-    }
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_si512(all.as_mut_ptr().cast(), largest) };
     let v = lift64(four!(|i| quantize(v[i], exponent)));
     bytes::split_lines64(four!(|i| bytes::to_negabinary64(v[i])), planes);
-    nonfinite
 }
 
 /// The exponent of the factor from values to integers is this less the biased exponent.
@@ -182,24 +161,35 @@ const SCALE: f64 = 1085.0;
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn set_header<S: Shape>(header: &mut Header, largest: i64, lowest: LowestExponent) -> usize {
-    const INFINITY: i64 = f64::INFINITY.to_bits() as i64;
-    if largest < INFINITY {
-        *header = lowest.header::<f64, S>(largest);
-        0
-    } else {
-        *header = Header::ZEROS;
-        1
+fn set_headers<S: Shape>(
+    headers: &mut Headers,
+    largest: &[i64; BATCH],
+    lowest: LowestExponent,
+) -> usize {
+    let mut nonfinite = 0;
+    let eights = largest.as_chunks::<8>().0.iter().take(S::BATCH / 8);
+    for (i, largest) in eights.enumerate() {
+        // SAFETY: 64 readable bytes.
+        let largest = unsafe { _mm512_loadu_si512(largest.as_ptr().cast()) };
+        let infinity = _mm512_set1_epi64(f64::INFINITY.to_bits() as i64);
+        let finite = _mm512_cmplt_epi64_mask(largest, infinity);
+        let some = _mm512_test_epi64_mask(largest, largest);
+        let one = _mm256_set1_epi32(1);
+        let biased = _mm512_cvtepi64_epi32(_mm512_srli_epi64::<52>(largest));
+        let biased = _mm256_add_epi32(biased, one);
+        let above = _mm256_set1_epi32(lowest.planes_above::<f64, S>());
+        let planes = _mm256_min_epi32(_mm256_add_epi32(biased, above), _mm256_set1_epi32(64));
+        let coded = finite & some & _mm256_cmpgt_epi32_mask(planes, _mm256_setzero_si256());
+        let bits = _mm256_maskz_or_epi32(coded, _mm256_slli_epi32::<1>(biased), one);
+        let planes = _mm256_maskz_mov_epi32(coded, planes);
+        // SAFETY: each is 32 writable bytes.
+        unsafe {
+            _mm256_storeu_si256(headers.bits.as_mut_ptr().add(8 * i).cast(), bits);
+            _mm256_storeu_si256(headers.planes.as_mut_ptr().add(8 * i).cast(), planes);
+        }
+        nonfinite += finite.count_zeros() as usize;
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn elements(v: __m512i) -> [i64; 8] {
-    let mut elements = [0; 8];
-    // SAFETY: 64 writable bytes.
-    unsafe { _mm512_storeu_si512(elements.as_mut_ptr().cast(), v) }
-    elements
+    nonfinite
 }
 
 #[inline]
@@ -242,31 +232,30 @@ fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn inverse<S: Shape>(
-    headers: &[Header; BATCH],
+    headers: &Headers,
     planes: &[Planes; BATCH],
     blocks: &mut [[f64; 64]; BATCH],
 ) {
     match S::DIMS {
         1 => {
-            let headers = headers.as_chunks::<8>().0.iter();
             let planes = planes.as_chunks::<8>().0;
             let blocks = blocks.as_chunks_mut::<8>().0;
-            for ((headers, planes), blocks) in headers.zip(planes).zip(blocks) {
-                inverse_lines(headers, planes, blocks);
+            for i in 0..Line::BATCH / 8 {
+                let headers: [Header; 8] = eight!(|b| headers.get(8 * i + b));
+                inverse_lines(&headers, &planes[i], &mut blocks[i]);
             }
         }
         2 => {
-            let headers = headers.as_chunks::<4>().0.iter().take(Square::BATCH / 4);
             let planes = planes.as_chunks::<4>().0;
             let blocks = blocks.as_chunks_mut::<4>().0;
-            for ((headers, planes), blocks) in headers.zip(planes).zip(blocks) {
-                inverse_squares(headers, planes, blocks);
+            for i in 0..Square::BATCH / 4 {
+                let headers: [Header; 4] = four!(|b| headers.get(4 * i + b));
+                inverse_squares(&headers, &planes[i], &mut blocks[i]);
             }
         }
         _ => {
-            let all = headers.iter().zip(planes).zip(blocks).take(Cube::BATCH);
-            for ((header, planes), block) in all {
-                inverse_cube(*header, planes, block);
+            for i in 0..Cube::BATCH {
+                inverse_cube(headers.get(i), &planes[i], &mut blocks[i]);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::encoder::{self, BLOCK_WORDS, BlockBits};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::Shape;
-use crate::codec::zfp::transform::Header;
+use crate::codec::zfp::transform::Headers;
 use crate::codec::zfp::value::Int;
 use std::arch::x86_64::*;
 
@@ -20,14 +20,14 @@ const LANES: usize = 8;
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn encode<T: Value, S: Shape>(
-    headers: &[Header],
+    headers: &Headers,
     planes: &[Planes; BATCH],
     budget: usize,
     coded: &mut [BlockBits; BATCH],
 ) {
     let coded = coded.as_chunks_mut::<LANES>().0;
-    for (group, (headers, coded)) in headers.chunks(LANES).zip(coded).enumerate() {
-        let mut writer = Writer::new::<T>(headers, budget, coded);
+    for (group, coded) in coded.iter_mut().take(S::BATCH / LANES).enumerate() {
+        let mut writer = Writer::new::<T>(headers, group, budget, coded);
         match S::DIMS {
             1 => encode_lines::<T>(&planes[group], &mut writer),
             2 => encode_squares::<T>(&planes.as_chunks().0[group], &mut writer),
@@ -55,28 +55,30 @@ impl<'a> Writer<'a> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
     fn new<T: Value>(
-        headers: &[Header],
+        headers: &Headers,
+        group: usize,
         budget: usize,
         coded: &'a mut [BlockBits; LANES],
     ) -> Writer<'a> {
-        let lane = |i: usize| headers.get(i).copied().unwrap_or(Header::ZEROS);
-        let vector = |of: fn(Header) -> u32| {
-            let lanes: [u32; LANES] = std::array::from_fn(|i| of(lane(i)));
-            // SAFETY: 32 readable bytes.
-            _mm512_cvtepu32_epi64(unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) })
+        let bits: &[u32; LANES] = &headers.bits.as_chunks().0[group];
+        let planes: &[u32; LANES] = &headers.planes.as_chunks().0[group];
+        // SAFETY: each is 32 readable bytes.
+        let (pending, planes) = unsafe {
+            (
+                _mm512_cvtepu32_epi64(_mm256_loadu_si256(bits.as_ptr().cast())),
+                _mm512_cvtepu32_epi64(_mm256_loadu_si256(planes.as_ptr().cast())),
+            )
         };
-        let pending = vector(|header| header.bits);
         let coded_lanes = _mm512_test_epi64_mask(pending, pending);
         let header_bits = _mm512_set1_epi64(T::HEADER_BITS.into());
-        let most = headers.iter().map(|header| header.planes).max();
         Writer {
             coded,
             at: _mm512_setzero_si512(),
             pending,
             fill: _mm512_mask_mov_epi64(_mm512_set1_epi64(1), coded_lanes, header_bits),
             budget: _mm512_set1_epi64(budget.min(64 * BLOCK_WORDS) as i64),
-            planes: vector(|header| header.planes),
-            most_planes: most.unwrap_or(0),
+            planes,
+            most_planes: _mm512_reduce_max_epu64(planes) as u32,
         }
     }
 

@@ -44,7 +44,7 @@ use crate::codec::zfp::encoder::BlockBits;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::Shape;
-use crate::codec::zfp::transform::{Header, LowestExponent};
+use crate::codec::zfp::transform::{Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
 
 /// Proof that the machine has the instructions.
@@ -82,7 +82,7 @@ impl Arch for Avx512 {
         self,
         sources: &[Source<T>; BATCH],
         lowest: LowestExponent,
-        headers: &mut [Header; BATCH],
+        headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> usize {
         // SAFETY: `self` proves that the machine has the instructions; the only value type of 32 bits is
@@ -99,7 +99,7 @@ impl Arch for Avx512 {
     #[inline(always)]
     fn inverse<T: Value, S: Shape>(
         self,
-        headers: &[Header; BATCH],
+        headers: &Headers,
         planes: &[Planes; BATCH],
         blocks: &mut [[T; 64]; BATCH],
     ) {
@@ -117,7 +117,7 @@ impl Arch for Avx512 {
     #[inline(always)]
     fn encode<T: Value, S: Shape>(
         self,
-        headers: &[Header],
+        headers: &Headers,
         planes: &[Planes; BATCH],
         budget: usize,
         coded: &mut [BlockBits; BATCH],

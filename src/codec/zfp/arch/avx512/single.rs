@@ -11,7 +11,7 @@ use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
-use crate::codec::zfp::transform::{Header, LowestExponent};
+use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Float;
 use std::arch::x86_64::*;
 
@@ -23,53 +23,47 @@ type Registers = [__m512i; 4];
 pub fn forward<S: Shape>(
     sources: &[Source<f32>; BATCH],
     lowest: LowestExponent,
-    headers: &mut [Header; BATCH],
+    headers: &mut Headers,
     planes: &mut [Planes; BATCH],
 ) -> usize {
     let largest = match S::DIMS {
-        1 => return forward_lines(sources, lowest, headers, planes),
-        2 => return forward_squares(sources, lowest, headers, planes),
-        _ => 0,
+        1 => forward_lines(sources, planes),
+        2 => forward_squares(sources, planes),
+        _ => {
+            let mut largest = [0; BATCH];
+            for i in 0..Cube::BATCH {
+                largest[i] = forward_cube(&sources[i], &mut planes[i]);
+            }
+            load(&largest)
+        }
     };
-    let mut nonfinite = largest;
-    for ((source, header), planes) in sources.iter().zip(headers).zip(planes).take(Cube::BATCH) {
-        nonfinite += forward_cube(source, lowest, header, planes);
-    }
-    nonfinite
+    set_headers::<S>(headers, largest, lowest)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn forward_cube(
-    source: &Source<f32>,
-    lowest: LowestExponent,
-    header: &mut Header,
-    planes: &mut Planes,
-) -> usize {
+fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> i32 {
     let v = four!(|z| load_rows(four!(|y| source.row::<Cube>(y, z))));
     let largest = _mm512_reduce_max_epi32(largest_magnitude(v));
-    let nonfinite = set_header::<Cube>(header, largest, lowest);
-    let exponent = _mm512_set1_ps(SCALE - header.biased_exponent() as f32);
+    let exponent = scale_exponents(_mm512_set1_epi32(largest));
     let v = lift32(transpose_elements(four!(|i| quantize(v[i], exponent))));
     let v = lift32(transpose_lanes(v));
     let v = lift32(transpose_elements(v));
     bytes::split_cube32(four!(|i| bytes::to_negabinary32(v[i])), planes);
-    nonfinite
+    largest
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn forward_squares(
     sources: &[Source<f32>; BATCH],
-    lowest: LowestExponent,
-    headers: &mut [Header; BATCH],
     planes: &mut [Planes; BATCH],
-) -> usize {
-    let mut nonfinite = 0;
-    let sources = &sources.as_chunks::<4>().0[..Square::BATCH / 4];
-    let headers = headers.as_chunks_mut::<4>().0;
+) -> __m512i {
+    let mut all = [0; BATCH];
+    let sources = sources.as_chunks::<4>().0;
     let planes = planes.as_chunks_mut::<4>().0;
-    for ((sources, headers), planes) in sources.iter().zip(headers).zip(planes) {
+    for i in 0..Square::BATCH / 4 {
+        let (sources, planes) = (&sources[i], &mut planes[i]);
         let v = four!(|b| load_rows(four!(|y| sources[b].row::<Square>(y, 0))));
         let v = transpose_elements(v);
         // Element b of every lane: block b.
@@ -77,15 +71,14 @@ fn forward_squares(
         let largest = _mm512_max_epi32(largest, _mm512_shuffle_i32x4::<0x4e>(largest, largest));
         let largest = _mm512_max_epi32(largest, _mm512_shuffle_i32x4::<0xb1>(largest, largest));
         let exponent = scale_exponents(largest);
-        let each: [i32; 16] = elements(largest);
-        for (header, largest) in headers.iter_mut().zip(each) {
-            nonfinite += set_header::<Square>(header, largest, lowest);
-        }
+        let four: &mut [i32; 4] = &mut all.as_chunks_mut().0[i];
+        // SAFETY: 16 writable bytes.
+        unsafe { _mm_storeu_si128(four.as_mut_ptr().cast(), _mm512_castsi512_si128(largest)) };
         let v = lift32(four!(|i| quantize(v[i], exponent)));
         let v = lift32(transpose_lanes(v));
         bytes::split_squares32(four!(|i| bytes::to_negabinary32(v[i])), planes);
     }
-    nonfinite
+    load(&all)
 }
 
 /// The block that lane `lane` of register `register` starts out with. After the byte stage, its first
@@ -98,21 +91,17 @@ const fn line(register: usize, lane: usize) -> usize {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn forward_lines(
     sources: &[Source<f32>; BATCH],
-    lowest: LowestExponent,
-    headers: &mut [Header; BATCH],
     planes: &mut [Planes; BATCH],
-) -> usize {
+) -> __m512i {
     let v = four!(|r| load_rows(four!(|l| sources[line(r, l)].row::<Line>(0, 0))));
     let v = transpose_elements(v);
     let largest = largest_magnitude(v);
     let exponent = scale_exponents(largest);
-    let mut nonfinite = 0;
-    for (i, largest) in elements(largest).into_iter().enumerate() {
-        nonfinite += set_header::<Line>(&mut headers[line(i % 4, i / 4)], largest, lowest);
-    }
     let v = lift32(four!(|i| quantize(v[i], exponent)));
     bytes::split_lines32(four!(|i| bytes::to_negabinary32(v[i])), planes);
-    nonfinite
+    // Element 4 l + r is of block `line(r, l)`.
+    let order = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    _mm512_permutexvar_epi32(order, largest)
 }
 
 /// The exponent of the factor from values to integers is this less the biased exponent.
@@ -120,24 +109,35 @@ const SCALE: f32 = 157.0;
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn set_header<S: Shape>(header: &mut Header, largest: i32, lowest: LowestExponent) -> usize {
-    const INFINITY: i32 = f32::INFINITY.to_bits() as i32;
-    if largest < INFINITY {
-        *header = lowest.header::<f32, S>(largest);
-        0
-    } else {
-        *header = Header::ZEROS;
-        1
+fn set_headers<S: Shape>(
+    headers: &mut Headers,
+    largest: __m512i,
+    lowest: LowestExponent,
+) -> usize {
+    let infinity = _mm512_set1_epi32(f32::INFINITY.to_bits() as i32);
+    let finite = _mm512_cmplt_epi32_mask(largest, infinity);
+    let some = _mm512_test_epi32_mask(largest, largest);
+    let one = _mm512_set1_epi32(1);
+    let biased = _mm512_srli_epi32::<23>(largest);
+    let biased = _mm512_add_epi32(biased, one);
+    let above = _mm512_set1_epi32(lowest.planes_above::<f32, S>());
+    let planes = _mm512_min_epi32(_mm512_add_epi32(biased, above), _mm512_set1_epi32(32));
+    let coded = finite & some & _mm512_cmpgt_epi32_mask(planes, _mm512_setzero_si512());
+    let bits = _mm512_maskz_or_epi32(coded, _mm512_slli_epi32::<1>(biased), one);
+    let planes = _mm512_maskz_mov_epi32(coded, planes);
+    // SAFETY: each is 64 writable bytes.
+    unsafe {
+        _mm512_storeu_si512(headers.bits.as_mut_ptr().cast(), bits);
+        _mm512_storeu_si512(headers.planes.as_mut_ptr().cast(), planes);
     }
+    finite.count_zeros() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn elements(v: __m512i) -> [i32; 16] {
-    let mut elements = [0; 16];
-    // SAFETY: 64 writable bytes.
-    unsafe { _mm512_storeu_si512(elements.as_mut_ptr().cast(), v) }
-    elements
+fn load(elements: &[i32; 16]) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    unsafe { _mm512_loadu_si512(elements.as_ptr().cast()) }
 }
 
 #[inline]
@@ -180,7 +180,7 @@ fn quantize(v: __m512i, exponent: __m512) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub fn inverse<S: Shape>(
-    headers: &[Header; BATCH],
+    headers: &Headers,
     planes: &[Planes; BATCH],
     blocks: &mut [[f32; 64]; BATCH],
 ) {
@@ -188,9 +188,8 @@ pub fn inverse<S: Shape>(
         1 => inverse_lines(headers, planes, blocks),
         2 => inverse_squares(headers, planes, blocks),
         _ => {
-            let all = headers.iter().zip(planes).zip(blocks).take(Cube::BATCH);
-            for ((header, planes), block) in all {
-                inverse_cube(*header, planes, block);
+            for i in 0..Cube::BATCH {
+                inverse_cube(headers.get(i), &planes[i], &mut blocks[i]);
             }
         }
     }
@@ -217,22 +216,23 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn inverse_squares(
-    headers: &[Header; BATCH],
+    headers: &Headers,
     planes: &[Planes; BATCH],
     blocks: &mut [[f32; 64]; BATCH],
 ) {
-    let headers = &headers.as_chunks::<4>().0[..Square::BATCH / 4];
     let planes = planes.as_chunks::<4>().0;
     let blocks = blocks.as_chunks_mut::<4>().0;
-    for ((headers, planes), blocks) in headers.iter().zip(planes).zip(blocks) {
+    for i in 0..Square::BATCH / 4 {
+        let (planes, blocks) = (&planes[i], &mut blocks[i]);
         let v = bytes::join_squares32(planes);
         let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
         let v = unlift32(transpose_lanes(v));
         let v = transpose_elements(v);
-        for ((v, header), block) in v.into_iter().zip(headers).zip(blocks) {
+        for (b, (v, block)) in v.into_iter().zip(blocks).enumerate() {
+            let header = headers.get(4 * i + b);
             let values = &mut block.as_chunks_mut::<16>().0[0];
             if header.is_coded() {
-                let factor = _mm512_set1_ps(factor(*header));
+                let factor = _mm512_set1_ps(factor(header));
                 store(_mm512_mul_ps(_mm512_cvtepi32_ps(v), factor), values);
             } else {
                 values.fill(0.0);
@@ -244,7 +244,7 @@ fn inverse_squares(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn inverse_lines(
-    headers: &[Header; BATCH],
+    headers: &Headers,
     planes: &[Planes; BATCH],
     blocks: &mut [[f32; 64]; BATCH],
 ) {
@@ -252,25 +252,37 @@ fn inverse_lines(
     let v = four!(|r| bytes::join_lines32(&planes.as_chunks::<4>().0[r]));
     let v = four!(|i| bytes::from_negabinary32(v[i]));
     let v = transpose_elements(unlift32(transpose_elements(v)));
-    let headers = headers.as_chunks::<4>().0;
+    let factors = factors(headers);
     let blocks = blocks.as_chunks_mut::<4>().0;
-    for ((v, headers), blocks) in v.into_iter().zip(headers).zip(blocks) {
-        let factors = headers.map(|header| if header.is_coded() { factor(header) } else { 0.0 });
-        // SAFETY: 16 readable bytes.
-        let factors = unsafe { _mm_loadu_ps(factors.as_ptr()) };
-        let each = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-        let factors = _mm512_permutexvar_ps(each, _mm512_castps128_ps512(factors));
-        let coded = headers.iter().enumerate();
-        let coded = coded.fold(0, |mask, (i, h)| mask | u16::from(h.is_coded()) * (0xf << (4 * i)));
-        let mut values = [0.0; 16];
-        store(
-            _mm512_maskz_mul_ps(coded, _mm512_cvtepi32_ps(v), factors),
-            &mut values,
-        );
-        for (block, values) in blocks.iter_mut().zip(values.as_chunks::<4>().0) {
-            block[..4].copy_from_slice(values);
+    for (r, (v, blocks)) in v.into_iter().zip(blocks).enumerate() {
+        let r = _mm512_set1_epi32(4 * r as i32);
+        let lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        let factors = _mm512_permutexvar_epi32(_mm512_add_epi32(r, lane), factors);
+        let coded = _mm512_test_epi32_mask(factors, factors);
+        let factors = _mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX));
+        let values = _mm512_cvtepi32_ps(v);
+        let values = _mm512_maskz_mul_ps(coded, values, _mm512_castsi512_ps(factors));
+        // SAFETY: each is 16 writable bytes.
+        unsafe {
+            _mm_storeu_ps(blocks[0].as_mut_ptr(), _mm512_castps512_ps128(values));
+            _mm_storeu_ps(blocks[1].as_mut_ptr(), _mm512_extractf32x4_ps::<1>(values));
+            _mm_storeu_ps(blocks[2].as_mut_ptr(), _mm512_extractf32x4_ps::<2>(values));
+            _mm_storeu_ps(blocks[3].as_mut_ptr(), _mm512_extractf32x4_ps::<3>(values));
         }
     }
+}
+
+/// Bits of [`factor`] of each block, with the sign bit set; 0 for a block that is not coded.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn factors(headers: &Headers) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    let bits = unsafe { _mm512_loadu_si512(headers.bits.as_ptr().cast()) };
+    let coded = _mm512_test_epi32_mask(bits, bits);
+    let exponent = _mm512_cvtepi32_ps(_mm512_srli_epi32::<1>(bits));
+    let exponent = _mm512_sub_ps(exponent, _mm512_set1_ps(SCALE));
+    let factors = _mm512_castps_si512(_mm512_scalef_ps(_mm512_set1_ps(-1.0), exponent));
+    _mm512_maskz_mov_epi32(coded, factors)
 }
 
 /// From integers to values.
