@@ -157,7 +157,11 @@ fn same_as_libzfp<T: Scalar>(field: &Field<T>, mode: Mode) -> Result<(), TestCas
         prop_assert_eq!(differs, None, "{:?}: first word that differs", arch);
         let (values, whole) = our_values(arch, &theirs, &blank, mode, 1);
         prop_assert!(whole);
-        let differs = values.bits().iter().zip(&their_values).position(|(a, b)| a != b);
+        let differs = values
+            .bits()
+            .iter()
+            .zip(&their_values)
+            .position(|(a, b)| a != b);
         prop_assert_eq!(differs, None, "{:?}: first value that differs", arch);
     }
     Ok(())
@@ -173,12 +177,20 @@ fn hostile_as_libzfp<T: Scalar>(
     for arch in Arch::all() {
         let (values, whole) = our_values(arch, words, blank, mode, 1);
         let Mode::Rate { .. } = mode else {
-            let differs = values.bits().iter().zip(&their_values).position(|(a, b)| a != b);
+            let differs = values
+                .bits()
+                .iter()
+                .zip(&their_values)
+                .position(|(a, b)| a != b);
             prop_assert_eq!(differs, None, "{:?}: first value that differs", arch);
             continue;
         };
         if whole {
-            let differs = values.bits().iter().zip(&their_values).position(|(a, b)| a != b);
+            let differs = values
+                .bits()
+                .iter()
+                .zip(&their_values)
+                .position(|(a, b)| a != b);
             prop_assert_eq!(differs, None, "{:?}: first value that differs", arch);
         }
     }

@@ -86,7 +86,7 @@ impl Abi {
 
 /// Open MPI's predefined handles are addresses of its data symbols.
 fn open_mpi() -> Option<Abi> {
-    let address = |name: &CStr| find::next(name).map(|address| address as Handle);
+    let address = |name: &CStr| find::variable(name).map(|address| address as Handle);
     Some(Abi {
         family: Family::OpenMpi,
         handle_bytes: 8,

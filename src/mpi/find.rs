@@ -20,6 +20,18 @@ pub fn next(name: &CStr) -> Option<*mut c_void> {
         .find_map(|library| symbol(library, name))
 }
 
+/// The address of a variable of MPI's. A program that names one holds a copy of its own, which MPI then
+/// uses as well (a copy relocation): so the program comes first.
+pub fn variable(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: `name` is a C string; RTLD_DEFAULT is always valid.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if found.is_null() {
+        next(name)
+    } else {
+        Some(found)
+    }
+}
+
 /// The file that defines `address`, as the dynamic loader names it.
 pub fn file_of(address: usize) -> Option<String> {
     // SAFETY: Dl_info is plain data for which all zeros is a value.
