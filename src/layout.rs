@@ -76,6 +76,11 @@ impl Layout {
         if open > 1 {
             return Err("more than one open extent: accepted is at most one *".into());
         }
+        if axes.iter().filter(|axis| axis.kind == Kind::Field).count() > 1 {
+            return Err(
+                "more than one field axis: accepted is at most one f; give the product".into(),
+            );
+        }
         Ok(Self { axes })
     }
 
@@ -108,4 +113,132 @@ fn parse_axis(text: &str) -> Result<Axis, String> {
         ));
     }
     Ok(Axis { kind, extent })
+}
+
+/// A layout with every extent known: the axes of one message.
+pub type Axes = Vec<(Kind, u32)>;
+
+impl Layout {
+    /// The axes of a message of `count` values; `None` where the extents do not make up the count.
+    pub fn resolve(&self, count: usize) -> Option<Axes> {
+        let known = self
+            .axes
+            .iter()
+            .filter_map(|axis| axis.extent)
+            .try_fold(1usize, |product, extent| {
+                product.checked_mul(extent as usize)
+            })?;
+        let open = count
+            .checked_div(known)
+            .filter(|open| open * known == count && *open > 0)?;
+        let has_open = self.axes.iter().any(|axis| axis.extent.is_none());
+        if !has_open && open != 1 {
+            return None;
+        }
+        let open = u32::try_from(open).ok()?;
+        Some(
+            self.axes
+                .iter()
+                .map(|axis| (axis.kind, axis.extent.unwrap_or(open)))
+                .collect(),
+        )
+    }
+
+    /// The same layout for a message of complex values, whose parts are the fastest axis. A layout that
+    /// begins with `2c` already names them.
+    pub fn with_complex_parts(&self) -> Self {
+        let parts = Axis {
+            kind: Kind::Component,
+            extent: Some(2),
+        };
+        if self.axes.first() == Some(&parts) {
+            return self.clone();
+        }
+        Self {
+            axes: std::iter::once(parts)
+                .chain(self.axes.iter().copied())
+                .collect(),
+        }
+    }
+}
+
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, axis) in self.axes.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let kind = match axis.kind {
+                Kind::Smooth => "",
+                Kind::Component => "c",
+                Kind::Field => "f",
+            };
+            match axis.extent {
+                Some(extent) => write!(f, "{comma}{extent}{kind}")?,
+                None => write!(f, "{comma}*{kind}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_read_and_written_alike() {
+        for text in ["*", "256,128,*", "2c,100f,*", "3c,2c,4,5,6", "7", "*f,2"] {
+            assert_eq!(Layout::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn layouts_that_mean_nothing_are_refused() {
+        for text in [
+            "", ",", "0", "-1", "2c", "*c,5", "*,*", "2f,3f", "1,2,3,4", "x", "4 4", "+4", "5g",
+            "2c,",
+        ] {
+            assert!(Layout::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn extents_resolve_against_the_count() {
+        let resolve = |text: &str, count| Layout::parse(text).unwrap().resolve(count);
+        assert_eq!(
+            resolve("4,*", 12),
+            Some(vec![(Kind::Smooth, 4), (Kind::Smooth, 3)])
+        );
+        assert_eq!(resolve("4,*", 13), None);
+        assert_eq!(
+            resolve("4,3", 12),
+            Some(vec![(Kind::Smooth, 4), (Kind::Smooth, 3)])
+        );
+        assert_eq!(resolve("4,3", 24), None);
+        assert_eq!(resolve("4,*", 0), None);
+        assert_eq!(resolve("65535,65535,65535", 1), None);
+    }
+
+    #[test]
+    fn shapes_become_smooth_axes() {
+        assert_eq!(
+            Layout::from_extents(&[8, -1, 3]).unwrap().to_string(),
+            "8,*,3"
+        );
+        for bad in [&[][..], &[0], &[-2], &[-1, -1], &[1, 2, 3, 4]] {
+            assert!(Layout::from_extents(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn complex_values_bring_their_parts() {
+        let complex = |text: &str| {
+            Layout::parse(text)
+                .unwrap()
+                .with_complex_parts()
+                .to_string()
+        };
+        assert_eq!(complex("8,*"), "2c,8,*");
+        assert_eq!(complex("2c,8,*"), "2c,8,*");
+        assert_eq!(complex("3c,8,*"), "2c,3c,8,*");
+    }
 }

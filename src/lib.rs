@@ -5,5 +5,17 @@
 //! ([`signature`]), decides how many bytes each rank gets ([`exchange`], [`wire`]), turns floats
 //! into bytes along their axes ([`layout`], [`codec`]) and hands them to the real MPI ([`mpi`]).
 
+mod capi;
+pub mod cli;
 pub mod codec;
+mod exchange;
+mod intercept;
 pub mod layout;
+pub mod log;
+pub mod mpi;
+mod registry;
+mod report;
+mod session;
+pub mod settings;
+pub mod signature;
+pub mod wire;

@@ -1,1 +1,5 @@
-fn main() {}
+//! The `transpress` command; see [`transpress::cli`].
+
+fn main() -> std::process::ExitCode {
+    transpress::cli::main()
+}

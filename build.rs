@@ -1,0 +1,5 @@
+fn main() {
+    // MPI and the program keep addresses of ours (attribute callbacks, symbols they bound): the library
+    // must never be unloaded.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}

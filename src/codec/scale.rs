@@ -1,0 +1,150 @@
+//! Field axes: one power of two per field, so that a ZFP block across two quantities keeps both.
+//!
+//! The exponents lead the payload, two bytes each, padded to whole words.
+
+use super::Float;
+use crate::layout::{Axes, Kind};
+
+/// The field axis of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fields {
+    /// Neighbouring values that belong to one field.
+    run: usize,
+    count: usize,
+}
+
+const EXPONENTS_PER_WORD: usize = 4;
+
+impl Fields {
+    pub fn of(axes: &Axes) -> Option<Self> {
+        let mut run = 1usize;
+        for &(kind, extent) in axes {
+            if kind == Kind::Field {
+                return Some(Self {
+                    run,
+                    count: extent as usize,
+                });
+            }
+            run = run.checked_mul(extent as usize)?;
+        }
+        None
+    }
+
+    /// Words that the exponents take.
+    pub fn words(&self) -> usize {
+        self.count.div_ceil(EXPONENTS_PER_WORD)
+    }
+
+    /// Calls `f` with every run of values and the index of its field.
+    fn each_run<T>(&self, values: &[T], mut f: impl FnMut(usize, &[T])) {
+        for (index, run) in values.chunks(self.run).enumerate() {
+            f(index % self.count, run);
+        }
+    }
+}
+
+/// The exponent `e` for which the largest magnitude is below 2^e and at least 2^(e-1); 0 for a field of
+/// zeros.
+fn exponents<T: Float>(values: &[T], fields: &Fields) -> Vec<i16> {
+    let mut largest = vec![0f64; fields.count];
+    fields.each_run(values, |field, run| {
+        for &value in run {
+            largest[field] = largest[field].max(value.into().abs());
+        }
+    });
+    largest.into_iter().map(exponent_of).collect()
+}
+
+fn exponent_of(magnitude: f64) -> i16 {
+    let biased = |value: f64| (value.to_bits() >> 52) as i16;
+    match biased(magnitude) {
+        0 if magnitude == 0.0 => 0,
+        // A subnormal f64: scale it into the normal range first.
+        0 => biased(magnitude * 2f64.powi(64)) - 1022 - 64,
+        exponent => exponent - 1022,
+    }
+}
+
+/// The values with every field scaled to a largest magnitude in [0.5, 1); the exponents go to `words`.
+pub fn apply<T: Float>(values: &[T], fields: &Fields, words: &mut [u64]) -> Vec<T> {
+    let exponents = exponents(values, fields);
+    for (word, group) in words.iter_mut().zip(exponents.chunks(EXPONENTS_PER_WORD)) {
+        *word = group
+            .iter()
+            .enumerate()
+            .fold(0, |word, (index, &exponent)| {
+                word | u64::from(exponent as u16) << (16 * index)
+            });
+    }
+    let mut scaled = Vec::with_capacity(values.len());
+    fields.each_run(values, |field, run| {
+        let shift = -i32::from(exponents[field]);
+        scaled.extend(run.iter().map(|value| value.times_power_of_two(shift)));
+    });
+    scaled
+}
+
+/// Undoes [`apply`] in place. Exponents that no sender writes are held to the range of the type, so that
+/// a damaged message stays a wrong number.
+pub fn undo<T: Float>(values: &mut [T], fields: &Fields, words: &[u64]) {
+    let limit = if size_of::<T>() == 4 { 160 } else { 1100 };
+    let exponents: Vec<i32> = words
+        .iter()
+        .flat_map(|word| {
+            (0..EXPONENTS_PER_WORD).map(move |index| (word >> (16 * index)) as u16 as i16)
+        })
+        .map(|exponent| i32::from(exponent).clamp(-limit, limit))
+        .take(fields.count)
+        .collect();
+    for (index, run) in values.chunks_mut(fields.run).enumerate() {
+        let Some(&exponent) = exponents.get(index % fields.count) else {
+            return;
+        };
+        for value in run {
+            *value = value.times_power_of_two(exponent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_come_and_go_without_loss() {
+        let fields = Fields::of(&vec![
+            (Kind::Component, 2),
+            (Kind::Field, 5),
+            (Kind::Smooth, 3),
+        ])
+        .unwrap();
+        let magnitudes = [3e38f32, 1.0, 1e-5, 1e-38, 0.0];
+        let values: Vec<f32> = (0..30)
+            .map(|index| magnitudes[index / 2 % 5] / (1.0 + index as f32))
+            .collect();
+        let mut words = vec![0; fields.words()];
+        let mut scaled = apply(&values, &fields, &mut words);
+        for field in 0..4 {
+            let largest = (0..30)
+                .filter(|i| i / 2 % 5 == field)
+                .map(|i| scaled[i].abs())
+                .fold(0., f32::max);
+            assert!((0.5..1.0).contains(&largest), "{field} {largest}");
+        }
+        undo(&mut scaled, &fields, &words);
+        assert_eq!(scaled, values);
+    }
+
+    #[test]
+    fn exponents_reach_both_ends_of_f64() {
+        for (value, expected) in [
+            (1.0, 1),
+            (0.99, 0),
+            (f64::MAX, 1024),
+            (5e-324, -1073),
+            (0.0, 0),
+        ] {
+            assert_eq!(exponent_of(value), expected, "{value}");
+        }
+    }
+}

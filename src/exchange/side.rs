@@ -1,0 +1,270 @@
+//! One side of the program's call: where its blocks lie and what they hold.
+
+use crate::codec::Element;
+use crate::mpi::{Half, Handle, Mpi, Result};
+use crate::signature::{Content, Datatype};
+use std::ffi::c_int;
+use std::ops::Range;
+
+/// Most bytes that one call of MPI_Pack gets; its arguments are ints.
+const PACK_BYTES: usize = 1 << 30;
+
+/// Items and displacement of each rank's block, in items of the datatype.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slices(Vec<(usize, isize)>);
+
+impl Slices {
+    /// Blocks of equal length, one after the other.
+    pub fn equal(ranks: usize, items: i64) -> Self {
+        let items = usize::try_from(items).unwrap_or(0);
+        Self(
+            (0..ranks)
+                .map(|rank| (items, (rank * items) as isize))
+                .collect(),
+        )
+    }
+
+    pub fn new(blocks: impl Iterator<Item = (i64, isize)>) -> Self {
+        Self(
+            blocks
+                .map(|(items, at)| (usize::try_from(items).unwrap_or(0), at))
+                .collect(),
+        )
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|&(items, _)| items == 0)
+    }
+}
+
+/// Float values of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Values {
+    pub element: Element,
+    pub complex: bool,
+    /// Reals; a complex number counts twice.
+    pub count: usize,
+}
+
+/// The send or the receive side of a call. Where every block is empty the datatype is not looked at,
+/// because MPI does not look at it either, and there is none.
+pub struct Side {
+    buffer: *mut u8,
+    slices: Slices,
+    datatype: Option<Datatype>,
+    /// What the program passed, to pass it on.
+    handle: Handle,
+}
+
+impl Side {
+    pub fn new(mpi: &Mpi, buffer: *mut u8, slices: Slices, handle: Handle) -> Result<Self> {
+        let datatype = if slices.is_empty() {
+            None
+        } else {
+            Some(Datatype::of(mpi, mpi.abi.normalise(handle))?)
+        };
+        Ok(Self {
+            buffer,
+            slices,
+            datatype,
+            handle,
+        })
+    }
+
+    pub fn ranks(&self) -> usize {
+        self.slices.0.len()
+    }
+
+    /// Bytes of the block of `peer`.
+    pub fn bytes(&self, peer: usize) -> usize {
+        self.datatype
+            .map_or(0, |datatype| self.slices.0[peer].0 * datatype.size)
+    }
+
+    /// Whether the datatype is one whose messages may be compressed. Both ends of a message that is not
+    /// empty say the same, because this depends on the type signature alone.
+    pub fn is_floats(&self, bytes_hold: Option<Element>) -> bool {
+        self.datatype
+            .is_some_and(|datatype| match datatype.content {
+                Content::Real(_) | Content::Complex(_) => true,
+                Content::Bytes => bytes_hold.is_some(),
+                Content::Other => false,
+            })
+    }
+
+    /// The values of the block of `peer`; `None` where they are not floats.
+    pub fn values(&self, peer: usize, bytes_hold: Option<Element>) -> Option<Values> {
+        let (element, complex) = match self.datatype?.content {
+            Content::Real(element) => (element, false),
+            Content::Complex(element) => (element, true),
+            Content::Bytes => (bytes_hold?, false),
+            Content::Other => return None,
+        };
+        let bytes = self.bytes(peer);
+        (bytes.is_multiple_of(element.bytes())).then(|| Values {
+            element,
+            complex,
+            count: bytes / element.bytes(),
+        })
+    }
+
+    /// The block of `peer` in memory, where it is one piece, and aligned to `align` bytes.
+    pub fn piece(&self, peer: usize, align: usize) -> Option<*mut u8> {
+        let datatype = self.datatype.filter(|datatype| datatype.dense)?;
+        let start = self.start(peer, datatype);
+        start.addr().is_multiple_of(align).then_some(start)
+    }
+
+    fn start(&self, peer: usize, datatype: Datatype) -> *mut u8 {
+        self.buffer
+            .wrapping_offset(self.slices.0[peer].1 * datatype.extent)
+    }
+
+    /// Copies the block of `peer` to `target`, which has its length, without gaps.
+    ///
+    /// # Safety
+    /// The side must describe a live buffer, as MPI asks of the program.
+    pub unsafe fn gather(
+        &self,
+        mpi: &Mpi,
+        comm: Handle,
+        peer: usize,
+        target: &mut [u8],
+    ) -> Result<()> {
+        let Some(datatype) = self.datatype.filter(|_| !target.is_empty()) else {
+            return Ok(());
+        };
+        if let Some(piece) = self.piece(peer, 1) {
+            // SAFETY: the block is `bytes` long and in one piece; `target` is ours, so they do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(piece, target.as_mut_ptr(), target.len()) };
+            return Ok(());
+        }
+        for (source, items, range) in self.portions(peer, datatype) {
+            // SAFETY: the portion lies in the program's buffer.
+            unsafe {
+                mpi.pack(
+                    source.cast(),
+                    items,
+                    datatype.handle,
+                    &mut target[range],
+                    comm,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies `source`, which has its length, to the block of `peer`, leaving its gaps alone.
+    ///
+    /// # Safety
+    /// As [`Self::gather`].
+    pub unsafe fn scatter(
+        &self,
+        mpi: &Mpi,
+        comm: Handle,
+        peer: usize,
+        source: &[u8],
+    ) -> Result<()> {
+        let Some(datatype) = self.datatype.filter(|_| !source.is_empty()) else {
+            return Ok(());
+        };
+        if let Some(piece) = self.piece(peer, 1) {
+            // SAFETY: the block is `bytes` long and in one piece; `source` is ours, so they do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), piece, source.len()) };
+            return Ok(());
+        }
+        for (target, items, range) in self.portions(peer, datatype) {
+            // SAFETY: the portion lies in the program's buffer.
+            unsafe {
+                mpi.unpack(&source[range], target.cast(), items, datatype.handle, comm)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The block of `peer` cut so that MPI_Pack's ints hold each portion: start, items, and bytes of the
+    /// packed block.
+    fn portions(
+        &self,
+        peer: usize,
+        datatype: Datatype,
+    ) -> impl Iterator<Item = (*mut u8, c_int, Range<usize>)> {
+        let items = self.slices.0[peer].0;
+        let step = (PACK_BYTES / datatype.size.max(1)).max(1);
+        let start = self.start(peer, datatype);
+        (0..items).step_by(step).map(move |first| {
+            let some = step.min(items - first);
+            let from = start.wrapping_offset(first as isize * datatype.extent);
+            (
+                from,
+                some as c_int,
+                first * datatype.size..(first + some) * datatype.size,
+            )
+        })
+    }
+
+    /// The side as the program passed it.
+    pub fn as_passed(&self) -> Half {
+        Half {
+            buffer: self.buffer.cast(),
+            datatype: self.handle,
+            counts: self
+                .slices
+                .0
+                .iter()
+                .map(|&(items, _)| items as i64)
+                .collect(),
+            displacements: self.slices.0.iter().map(|&(_, at)| at).collect(),
+        }
+    }
+
+    /// The side in bytes, the block of `skip` left out; `None` where it has gaps, or the numbers are too
+    /// large for MPI's ints.
+    pub fn as_bytes(&self, mpi: &Mpi, skip: usize) -> Option<Half> {
+        let datatype = self.datatype.filter(|datatype| datatype.dense)?;
+        let mut half = self.as_passed();
+        half.datatype = mpi.abi.byte;
+        for count in &mut half.counts {
+            *count *= datatype.size as i64;
+        }
+        for at in &mut half.displacements {
+            *at *= datatype.extent;
+        }
+        half.counts[skip] = 0;
+        half.displacements[skip] = 0;
+        half.fits_ints().then_some(half)
+    }
+}
+
+/// Copies the block that a rank sends to itself; `false` where the two sides differ in length.
+///
+/// # Safety
+/// As [`Side::gather`], for both sides.
+pub unsafe fn copy_self(
+    mpi: &Mpi,
+    comm: Handle,
+    rank: usize,
+    send: &Side,
+    receive: &Side,
+) -> Result<bool> {
+    let bytes = send.bytes(rank);
+    if bytes != receive.bytes(rank) {
+        return Ok(false);
+    }
+    if bytes == 0 {
+        return Ok(true);
+    }
+    // SAFETY: both blocks are `bytes` long, and the program's to read and to write.
+    unsafe {
+        match (send.piece(rank, 1), receive.piece(rank, 1)) {
+            // May be the same place, in programs that alias although MPI forbids it.
+            (Some(from), Some(to)) => std::ptr::copy(from, to, bytes),
+            _ => {
+                let mut packed = vec![0; bytes];
+                send.gather(mpi, comm, rank, &mut packed)?;
+                receive.scatter(mpi, comm, rank, &packed)?;
+            }
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,154 @@
+//! What a registered communicator carries.
+
+use super::agreement::Proposal;
+use crate::codec::Element;
+use crate::exchange::{Backoff, Staging};
+use crate::layout::Layout;
+use crate::mpi::{Handle, Mpi, Result};
+use crate::report::Stats;
+use crate::settings::OnNode;
+use crate::wire::Coding;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What both ends of every message have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    pub coding: Coding,
+    /// Bits per value on the wire.
+    pub rate: f64,
+    /// What messages of `MPI_BYTE` hold.
+    pub bytes: Option<Element>,
+    pub min_bytes: usize,
+    pub on_node: OnNode,
+}
+
+impl Terms {
+    /// The casts have a rate of their own, which stays.
+    pub fn set_rate(&mut self, rate: f64) {
+        if self.coding == Coding::Zfp {
+            self.rate = rate;
+        }
+    }
+}
+
+impl std::fmt::Display for Terms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let codec = match self.coding {
+            Coding::Zfp => "zfp",
+            Coding::Fp16 => "fp16",
+            Coding::Bf16 => "bf16",
+        };
+        write!(
+            f,
+            "{codec} at {} bits per value, messages of {} bytes and more",
+            self.rate, self.min_bytes
+        )
+    }
+}
+
+/// What an all-to-all works with, and only one at a time: MPI allows one collective per communicator.
+#[derive(Default)]
+pub struct Working {
+    pub staging: Staging,
+    /// Per peer, for messages sent and for messages received.
+    pub sent: Vec<Backoff>,
+    pub received: Vec<Backoff>,
+    /// Messages coded so far, to pick those whose error is measured.
+    pub coded: u64,
+}
+
+pub struct Registration {
+    /// The program's communicator.
+    pub comm: Handle,
+    /// The same ranks, for our own messages.
+    pub private: Handle,
+    pub rank: usize,
+    pub size: usize,
+    /// As the report and `#2` in the environment number it: alike on all ranks.
+    pub number: usize,
+    pub name: String,
+    /// For each rank, whether it is on this node.
+    pub on_node: Vec<bool>,
+    /// Whether the ranks are on several nodes.
+    pub spans_nodes: bool,
+    terms: Mutex<Terms>,
+    layouts: Mutex<Layouts>,
+    working: Mutex<Working>,
+    stats: Mutex<Stats>,
+}
+
+/// The layouts of a communicator's messages, first choice first.
+#[derive(Clone, Default)]
+pub struct Layouts {
+    pub known: Vec<Layout>,
+    /// The user was told that none fits.
+    pub misfit_said: bool,
+}
+
+impl Registration {
+    /// Collective over `comm`.
+    pub fn new(mpi: &Mpi, comm: Handle, proposal: Proposal) -> Result<Self> {
+        let private = mpi.private_copy(comm)?;
+        let on_node = mpi.on_node(private)?;
+        let size = on_node.len();
+        Ok(Self {
+            comm,
+            private,
+            rank: proposal.rank,
+            size,
+            number: proposal.number,
+            name: proposal.name,
+            spans_nodes: !on_node.iter().all(|&here| here),
+            on_node,
+            terms: Mutex::new(proposal.terms),
+            layouts: Mutex::new(Layouts {
+                known: proposal.layouts,
+                misfit_said: false,
+            }),
+            working: Mutex::new(Working {
+                sent: vec![Backoff::default(); size],
+                received: vec![Backoff::default(); size],
+                ..Working::default()
+            }),
+            stats: Mutex::default(),
+        })
+    }
+
+    pub fn terms(&self) -> Terms {
+        *lock(&self.terms)
+    }
+
+    pub fn change_terms(&self, change: impl FnOnce(&mut Terms)) {
+        change(&mut lock(&self.terms));
+    }
+
+    pub fn layouts(&self) -> MutexGuard<'_, Layouts> {
+        lock(&self.layouts)
+    }
+
+    pub fn working(&self) -> MutexGuard<'_, Working> {
+        lock(&self.working)
+    }
+
+    pub fn stats(&self) -> MutexGuard<'_, Stats> {
+        lock(&self.stats)
+    }
+
+    /// As messages to the user name it.
+    pub fn label(&self) -> String {
+        label(self.number, &self.name)
+    }
+}
+
+pub fn label(number: usize, name: &str) -> String {
+    if name.is_empty() {
+        format!("#{number}")
+    } else {
+        format!("#{number} ({name})")
+    }
+}
+
+/// Nothing that is locked here can be left half-changed by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

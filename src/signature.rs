@@ -1,0 +1,197 @@
+//! An MPI datatype → what it holds.
+//!
+//! Only the type signature counts here, that is, the sequence of basic types: the two ends of a
+//! message must have the same one, while their handles may differ. A type that holds one element only,
+//! however it was nested, is ours; anything else is `Other`.
+
+use crate::codec::Element;
+use crate::mpi::{Handle, Mpi, Result};
+
+/// The basic types of a datatype, as far as they concern us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    Real(Element),
+    /// Pairs of real and imaginary part.
+    Complex(Element),
+    /// `MPI_BYTE`, which may stand for anything.
+    Bytes,
+    /// Integers, mixtures, long doubles and all else.
+    Other,
+}
+
+/// What the exchange needs to know of a datatype. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datatype {
+    pub handle: Handle,
+    pub content: Content,
+    /// Bytes that one item sends.
+    pub size: usize,
+    /// Bytes from one item to the next.
+    pub extent: isize,
+    /// Items lie in memory as they are sent, without gaps.
+    pub dense: bool,
+}
+
+impl Datatype {
+    pub fn of(mpi: &Mpi, handle: Handle) -> Result<Self> {
+        let size = mpi.type_size(handle)?;
+        let extent = mpi.type_extent(handle)?.extent;
+        let walked = walk(mpi, handle)?;
+        Ok(Self {
+            handle,
+            content: walked.content.unwrap_or(Content::Other),
+            size,
+            extent,
+            dense: walked.dense,
+        })
+    }
+}
+
+/// What a walk through a datatype found. `content` is `None` for a type without elements.
+struct Walked {
+    content: Option<Content>,
+    dense: bool,
+    /// A reference to it must be given back.
+    derived: bool,
+}
+
+fn walk(mpi: &Mpi, datatype: Handle) -> Result<Walked> {
+    let combiners = &mpi.abi.combiners;
+    let envelope = mpi.type_envelope(datatype)?;
+    let size = mpi.type_size(datatype)?;
+    let combiner = envelope.combiner;
+    if combiner == combiners.named {
+        let content = predefined(&mpi.type_name(datatype)?, size);
+        return Ok(Walked {
+            content: Some(content),
+            dense: true,
+            derived: false,
+        });
+    }
+    if combiner == combiners.f90_real {
+        return Ok(Walked {
+            content: Some(real(size)),
+            dense: true,
+            derived: false,
+        });
+    }
+    if combiner == combiners.f90_complex {
+        return Ok(Walked {
+            content: Some(complex(size)),
+            dense: true,
+            derived: false,
+        });
+    }
+    if combiner == combiners.f90_integer {
+        return Ok(Walked {
+            content: Some(Content::Other),
+            dense: true,
+            derived: false,
+        });
+    }
+    if size == 0 {
+        return Ok(Walked {
+            content: None,
+            dense: true,
+            derived: true,
+        });
+    }
+
+    let contents = mpi.type_contents(datatype, &envelope)?;
+    let parts = contents.datatypes.len();
+    let mut content = None;
+    let mut parts_dense = true;
+    for (index, &part) in contents.datatypes.iter().enumerate() {
+        let walked = walk(mpi, part)?;
+        if walked.derived {
+            mpi.type_free(part);
+        }
+        // A struct's integers are its length and the block lengths; blocks of none are not there.
+        let absent = parts > 1 && contents.integers.get(index + 1) == Some(&0);
+        if !absent {
+            content = join(content, walked.content);
+            parts_dense &= walked.dense;
+        }
+    }
+    let in_order = [
+        combiners.dup,
+        combiners.contiguous,
+        combiners.vector,
+        combiners.hvector,
+        combiners.subarray,
+        combiners.resized,
+    ]
+    .contains(&combiner);
+    let dense = in_order && parts_dense && is_gapless(mpi, datatype, size)?;
+    Ok(Walked {
+        content,
+        dense,
+        derived: true,
+    })
+}
+
+/// Items begin at the buffer, follow each other, and leave nothing out. For the constructors that keep
+/// the order of memory this means that the type is a plain array.
+fn is_gapless(mpi: &Mpi, datatype: Handle, size: usize) -> Result<bool> {
+    let of = mpi.type_extent(datatype)?;
+    Ok(of.lower_bound == 0
+        && of.true_lower_bound == 0
+        && of.extent == size as isize
+        && of.true_extent == size as isize)
+}
+
+fn join(one: Option<Content>, other: Option<Content>) -> Option<Content> {
+    use Content::{Complex, Other, Real};
+    match (one, other) {
+        (None, content) | (content, None) => content,
+        (Some(one), Some(other)) if one == other => Some(one),
+        (Some(Real(a) | Complex(a)), Some(Real(b) | Complex(b))) if a == b => Some(Real(a)),
+        _ => Some(Other),
+    }
+}
+
+/// The content of a predefined datatype. Its size decides the precision: compilers can make `REAL`
+/// eight bytes, and some platforms' `long double` is a double.
+fn predefined(name: &str, size: usize) -> Content {
+    match name {
+        "MPI_FLOAT"
+        | "MPI_DOUBLE"
+        | "MPI_LONG_DOUBLE"
+        | "MPI_REAL"
+        | "MPI_REAL4"
+        | "MPI_REAL8"
+        | "MPI_DOUBLE_PRECISION" => real(size),
+        "MPI_C_COMPLEX"
+        | "MPI_C_FLOAT_COMPLEX"
+        | "MPI_C_DOUBLE_COMPLEX"
+        | "MPI_C_LONG_DOUBLE_COMPLEX"
+        | "MPI_CXX_COMPLEX"
+        | "MPI_CXX_FLOAT_COMPLEX"
+        | "MPI_CXX_DOUBLE_COMPLEX"
+        | "MPI_CXX_LONG_DOUBLE_COMPLEX"
+        | "MPI_COMPLEX"
+        | "MPI_COMPLEX8"
+        | "MPI_COMPLEX16"
+        | "MPI_DOUBLE_COMPLEX" => complex(size),
+        // MPI defines these as two of the basic type.
+        "MPI_2REAL" | "MPI_2DOUBLE_PRECISION" => real(size / 2),
+        "MPI_2COMPLEX" | "MPI_2DOUBLE_COMPLEX" => complex(size / 2),
+        "MPI_BYTE" => Content::Bytes,
+        _ => Content::Other,
+    }
+}
+
+fn real(size: usize) -> Content {
+    match size {
+        4 => Content::Real(Element::F32),
+        8 => Content::Real(Element::F64),
+        _ => Content::Other,
+    }
+}
+
+fn complex(size: usize) -> Content {
+    match real(size / 2) {
+        Content::Real(element) => Content::Complex(element),
+        _ => Content::Other,
+    }
+}
