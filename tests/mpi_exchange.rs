@@ -77,7 +77,9 @@ fn exact_when_not_asked() {
             let output = run.output().passes().complains_of_nothing();
             assert_eq!(output.stdout, plain.stdout, "{output}");
         }
-        let coded = compressed(mpi, 3, "zfp", "16", 1e-4, 5e-4).output().passes();
+        let coded = compressed(mpi, 3, "zfp", "16", 1e-4, 5e-4)
+            .output()
+            .passes();
         assert_eq!(coded.stdout, plain.stdout, "{coded}");
     }
 }

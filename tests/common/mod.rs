@@ -105,9 +105,9 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
     } else {
         let folders = [tests.clone(), Path::new(ROOT).join("examples")];
         let endings = ["c", "f90", "F90"];
-        let found = folders.iter().flat_map(|folder| {
-            endings.map(|ending| folder.join(format!("{file}.{ending}")))
-        });
+        let found = folders
+            .iter()
+            .flat_map(|folder| endings.map(|ending| folder.join(format!("{file}.{ending}"))));
         let found = found
             .filter(|path| path.exists())
             .collect::<Vec<_>>()
@@ -119,7 +119,12 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
     let shared = file.ends_with("-tool") || file.ends_with("-plugin") || file == "yield";
     if fortran {
         sources.insert(0, include.join("transpress.f90"));
-    } else if !shared && sources[0].starts_with(&tests) {
+    }
+    let text: String = sources
+        .iter()
+        .map(|path| fs::read_to_string(path).expect("source"))
+        .collect();
+    if text.contains("check_init") {
         sources.push(tests.join("check.c"));
     }
 
@@ -140,14 +145,24 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
     }
 
     let (compiler, flags) = if fortran {
-        ("mpifort", "-O1 -g -fallow-argument-mismatch")
-    } else {
         (
-            "mpicc",
+            format!("mpifort.{}", mpi.suffix()),
+            "-O1 -g -Wall -fallow-argument-mismatch",
+        )
+    } else {
+        // A program that never says MPI is not linked with it.
+        let wrapper = format!("mpicc.{}", mpi.suffix());
+        let compiler = if text.contains("MPI_") {
+            wrapper
+        } else {
+            "cc".into()
+        };
+        (
+            compiler,
             "-std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror",
         )
     };
-    let mut command = Command::new(format!("{compiler}.{}", mpi.suffix()));
+    let mut command = Command::new(&compiler);
     command.args(flags.split(' ')).arg("-I").arg(&include);
     if fortran {
         command.arg("-J").arg(&folder);
@@ -201,7 +216,8 @@ impl Run {
     /// Without the library, and without its variables.
     pub fn plain(mut self) -> Self {
         self.preload.clear();
-        self.env.retain(|(name, _)| !name.starts_with("TRANSPRESS_"));
+        self.env
+            .retain(|(name, _)| !name.starts_with("TRANSPRESS_"));
         self
     }
 
@@ -269,7 +285,10 @@ impl Run {
         }
         command.arg("env");
         if !preload.is_empty() {
-            let names: Vec<_> = preload.iter().map(|path| path.display().to_string()).collect();
+            let names: Vec<_> = preload
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
             command.arg(format!("LD_PRELOAD={}", names.join(":")));
         }
         for (name, value) in &self.env {
@@ -319,7 +338,8 @@ pub fn launch(mut command: Command, limit: Duration) -> Output {
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     };
-    let lossy = |path: &Path| String::from_utf8_lossy(&fs::read(path).expect("output")).into_owned();
+    let lossy =
+        |path: &Path| String::from_utf8_lossy(&fs::read(path).expect("output")).into_owned();
     let output = Output {
         command: format!("{command:?}"),
         code: status.and_then(|status| status.code()),
@@ -340,7 +360,11 @@ fn kill_tree(pid: i32) {
     while next < tree.len() {
         let children = format!("/proc/{0}/task/{0}/children", tree[next]);
         let children = fs::read_to_string(children).unwrap_or_default();
-        tree.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        tree.extend(
+            children
+                .split_whitespace()
+                .filter_map(|pid| pid.parse::<i32>().ok()),
+        );
         next += 1;
     }
     for pid in tree {
@@ -380,17 +404,16 @@ impl Output {
         let failed = self.stdout.lines().any(|line| line.starts_with("FAIL"));
         let done = self.stdout.lines().any(|line| line == "done");
         let checked = self.stdout.lines().any(|line| line.starts_with("ok "));
-        assert!(
-            !failed && done && checked && self.code == Some(0),
-            "{self}"
-        );
+        assert!(!failed && done && checked && self.code == Some(0), "{self}");
         self
     }
 
     /// What the library had to say: its lines that are not of the report.
     pub fn complaints(&self) -> Vec<&str> {
         let lines = self.stderr.lines();
-        lines.filter(|line| line.starts_with("transpress: ")).collect()
+        lines
+            .filter(|line| line.starts_with("transpress: "))
+            .collect()
     }
 
     /// Exactly one line by the library, which holds all of these words.

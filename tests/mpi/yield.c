@@ -1,6 +1,5 @@
 /* Preloaded under MPICH by the harness: its progress loop spins, and with more ranks than cores a rank
  * that waits would burn the time slice of the one it waits for. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
 #include <string.h>
