@@ -1,5 +1,6 @@
 //! The life of the library in one MPI process: settings at the start, the report at the end.
 
+use crate::exchange;
 use crate::log;
 use crate::mpi::Mpi;
 use crate::report;
@@ -46,6 +47,7 @@ pub fn open(mpi: &Mpi) {
 pub fn close(mpi: &Mpi) {
     if SESSION.get().is_some() && !CLOSED.swap(true, Ordering::AcqRel) {
         report::write(mpi, &settings().report);
+        exchange::free_unit_types(mpi);
     }
 }
 

@@ -13,7 +13,7 @@ mod staging;
 pub use backoff::Backoff;
 pub use collective::{Failure, Outcome, run};
 pub use side::{Side, Slices};
-pub use staging::Staging;
+pub use staging::{Staging, free_unit_types};
 
 use crate::codec::Element;
 use crate::registry::{Registration, Terms};

@@ -14,22 +14,15 @@ const PACK_BYTES: usize = 1 << 30;
 pub struct Slices(Vec<(usize, isize)>);
 
 impl Slices {
-    /// Blocks of equal length, one after the other.
-    pub fn equal(ranks: usize, items: i64) -> Self {
-        let items = usize::try_from(items).unwrap_or(0);
-        Self(
-            (0..ranks)
-                .map(|rank| (items, (rank * items) as isize))
-                .collect(),
-        )
+    /// Blocks of equal length, one after the other; `None` where the length is negative.
+    pub fn equal(ranks: usize, items: i64) -> Option<Self> {
+        Self::new((0..ranks).map(|rank| (items, rank as isize * items as isize)))
     }
 
-    pub fn new(blocks: impl Iterator<Item = (i64, isize)>) -> Self {
-        Self(
-            blocks
-                .map(|(items, at)| (usize::try_from(items).unwrap_or(0), at))
-                .collect(),
-        )
+    /// `None` where a count is negative.
+    pub fn new(blocks: impl Iterator<Item = (i64, isize)>) -> Option<Self> {
+        let block = |(items, at): (i64, isize)| Some((usize::try_from(items).ok()?, at));
+        Some(Self(blocks.map(block).collect::<Option<_>>()?))
     }
 
     pub fn is_empty(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The buffers that the collective itself works on.
 
 use crate::mpi::{Half, Handle, Mpi, Result};
-use once_cell::sync::OnceCell;
+use std::sync::{Mutex, PoisonError};
 
 /// Slots start at cache lines, which is more than any value needs.
 const ALIGN: usize = 64;
@@ -99,16 +99,29 @@ impl Slots {
     }
 }
 
+/// The datatypes of 1, 2, 4, … [`ALIGN`] bytes, as far as they were needed.
+static UNIT_TYPES: Mutex<[Option<Handle>; ALIGN.trailing_zeros() as usize + 1]> =
+    Mutex::new([None; ALIGN.trailing_zeros() as usize + 1]);
+
 /// The datatype of `unit` bytes, a power of two up to [`ALIGN`]; made once per process.
 fn unit_type(mpi: &Mpi, unit: usize) -> Result<Handle> {
-    static TYPES: [OnceCell<Handle>; ALIGN.trailing_zeros() as usize + 1] =
-        [const { OnceCell::new() }; ALIGN.trailing_zeros() as usize + 1];
     if unit == 1 {
         return Ok(mpi.abi.byte);
     }
-    TYPES[unit.trailing_zeros() as usize]
-        .get_or_try_init(|| mpi.type_of_bytes(unit))
-        .copied()
+    let mut types = UNIT_TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = &mut types[unit.trailing_zeros() as usize];
+    match *known {
+        Some(datatype) => Ok(datatype),
+        None => Ok(*known.insert(mpi.type_of_bytes(unit)?)),
+    }
+}
+
+/// Gives the datatypes back before MPI is finalised, so that it finds nothing leaked.
+pub fn free_unit_types(mpi: &Mpi) {
+    let mut types = UNIT_TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    for datatype in types.iter_mut().filter_map(Option::take) {
+        mpi.type_free(datatype);
+    }
 }
 
 #[cfg(test)]

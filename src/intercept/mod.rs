@@ -26,19 +26,22 @@ enum Blocks {
 }
 
 impl Blocks {
+    /// `None` where MPI will refuse the call: an array is missing, or a count negative.
+    ///
     /// # Safety
     /// The arrays must have one element per rank, as MPI asks of the program.
-    unsafe fn slices(self, ranks: usize) -> Slices {
+    unsafe fn slices(self, ranks: usize) -> Option<Slices> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
                 Self::Equal(items) => Slices::equal(ranks, items),
-                Self::Ints(counts, at) => Slices::new(
+                Self::Ints(counts, at) if !counts.is_null() && !at.is_null() => Slices::new(
                     (0..ranks).map(|rank| (i64::from(*counts.add(rank)), *at.add(rank) as isize)),
                 ),
-                Self::Large(counts, at) => {
+                Self::Large(counts, at) if !counts.is_null() && !at.is_null() => {
                     Slices::new((0..ranks).map(|rank| (*counts.add(rank), *at.add(rank))))
                 }
+                Self::Ints(..) | Self::Large(..) => None,
             }
         }
     }
@@ -107,17 +110,34 @@ unsafe fn compressed(
     send: Argument,
     receive: Argument,
 ) -> Result<Outcome, Failure> {
-    let side = |argument: Argument| {
-        // SAFETY: the caller's promise.
-        let slices = unsafe { argument.blocks.slices(registration.size) };
-        Side::new(mpi, argument.buffer.cast(), slices, argument.datatype)
-    };
     // MPI says that the other send arguments are ignored then: they may be anything.
     let in_place = send.buffer.addr() == mpi.abi.in_place;
+    // SAFETY: the caller's promise.
+    let (send_slices, receive_slices) = unsafe {
+        let slices = |argument: Argument| argument.blocks.slices(registration.size);
+        (
+            if in_place {
+                Some(Slices::default())
+            } else {
+                slices(send)
+            },
+            slices(receive),
+        )
+    };
+    let (Some(send_slices), Some(receive_slices)) = (send_slices, receive_slices) else {
+        return Ok(Outcome::PassOn);
+    };
+    let side = |argument: Argument, slices| {
+        Side::new(mpi, argument.buffer.cast(), slices, argument.datatype)
+    };
     let call = Call {
         collective,
-        send: if in_place { None } else { Some(side(send)?) },
-        receive: side(receive)?,
+        send: if in_place {
+            None
+        } else {
+            Some(side(send, send_slices)?)
+        },
+        receive: side(receive, receive_slices)?,
     };
     // SAFETY: the caller's promise.
     unsafe { exchange::run(mpi, registration, &call) }

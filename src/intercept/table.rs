@@ -15,6 +15,7 @@ const NO_MPI: c_int = c_int::MAX;
 
 macro_rules! intercept {
     ($( $name:literal, $pname:literal, $module:ident ( $($arg:ident: $type:ty),* ) $next:ident => $body:block )*) => {$(
+        #[allow(clippy::too_many_arguments, reason = "they are MPI's")]
         mod $module {
             use super::*;
 

@@ -58,7 +58,7 @@ impl Abi {
     /// The interface of the MPI in this process; `None` where there is no MPI.
     pub fn detect() -> Option<Self> {
         let init = find::next(c"PMPI_Init")?;
-        let file = find::file_of(init).unwrap_or_default();
+        let file = find::file_of(init as usize).unwrap_or_default();
         if file
             .rsplit('/')
             .next()

@@ -3,7 +3,6 @@
 //! Nothing here is linked against MPI: a program without it must not notice us.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ptr::null_mut;
 
 /// The address behind the next definition of `name` after ours.
 ///
@@ -22,11 +21,11 @@ pub fn next(name: &CStr) -> Option<*mut c_void> {
 }
 
 /// The file that defines `address`, as the dynamic loader names it.
-pub fn file_of(address: *const c_void) -> Option<String> {
+pub fn file_of(address: usize) -> Option<String> {
     // SAFETY: Dl_info is plain data for which all zeros is a value.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: dladdr accepts any address and writes only `info`.
-    let found = unsafe { libc::dladdr(address, &raw mut info) };
+    let found = unsafe { libc::dladdr(std::ptr::without_provenance(address), &raw mut info) };
     if found == 0 || info.dli_fname.is_null() {
         return None;
     }
@@ -56,7 +55,7 @@ fn loaded_mpis() -> Vec<*mut c_void> {
             // SAFETY: `name` is a C string owned by a loaded library; NOLOAD never loads anything.
             unsafe { libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
         })
-        .filter(|library| *library != null_mut())
+        .filter(|library| !library.is_null())
         .collect()
 }
 

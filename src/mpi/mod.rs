@@ -14,7 +14,8 @@ pub use request::Request;
 use functions::Functions;
 use once_cell::sync::OnceCell;
 use std::ffi::{CString, c_int, c_void};
-use std::ptr::{null_mut, without_provenance, without_provenance_mut};
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::Once;
 
 /// An MPI error code other than `MPI_SUCCESS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,22 +68,22 @@ pub struct Contents {
     pub datatypes: Vec<Handle>,
 }
 
-static MPI: OnceCell<Option<Mpi>> = OnceCell::new();
+static MPI: OnceCell<Mpi> = OnceCell::new();
 
 impl Mpi {
-    /// The MPI of this process; `None` where there is none, or one that lacks a function of MPI 3.
+    /// The MPI of this process; `None` where there is none (yet), or one that lacks a function of MPI 3.
     pub fn get() -> Option<&'static Self> {
-        MPI.get_or_init(|| {
-            let abi = Abi::detect()?;
-            match Functions::load() {
-                Ok(functions) => Some(Self { abi, functions }),
-                Err(name) => {
-                    tracing::error!("this MPI has no {name}: nothing will be compressed");
-                    None
-                }
-            }
+        MPI.get_or_try_init(|| {
+            let abi = Abi::detect().ok_or(())?;
+            let functions = Functions::load().map_err(|name| {
+                static SAY_IT: Once = Once::new();
+                SAY_IT.call_once(|| {
+                    tracing::error!("this MPI has no {name}: nothing is compressed");
+                });
+            })?;
+            Ok::<_, ()>(Self { abi, functions })
         })
-        .as_ref()
+        .ok()
     }
 
     /// Whether MPI calls may be made now.
@@ -632,7 +633,7 @@ impl Mpi {
     }
 
     fn status_ignore(&self) -> *mut c_void {
-        without_provenance::<c_void>(self.abi.status_ignore).cast_mut()
+        without_provenance_mut(self.abi.status_ignore)
     }
 }
 

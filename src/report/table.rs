@@ -2,9 +2,11 @@
 
 use super::{CallStats, Row, calls, ratio};
 use std::fmt::Write;
+use std::io::Write as _;
 
+/// To stderr; where that is closed, nowhere.
 pub fn print(rows: &[Row]) {
-    eprint!("{}", text(rows));
+    let _ = std::io::stderr().write_all(text(rows).as_bytes());
 }
 
 /// A table, one line per communicator and call.

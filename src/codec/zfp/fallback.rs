@@ -6,10 +6,9 @@ use zfp_rs::{ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig, ZfpField, ZfpFieldM
 /// Extents and strides as `zfp-rs` takes them: unused axes have extent 0.
 fn dims(grid: &Grid) -> ([usize; 4], [isize; 4]) {
     let (mut extents, mut strides) = ([0; 4], [0; 4]);
-    for axis in 0..usize::from(grid.dims) {
-        extents[axis] = grid.extents[axis];
-        strides[axis] = grid.strides[axis];
-    }
+    let dims = usize::from(grid.dims).min(3);
+    extents[..dims].copy_from_slice(&grid.extents[..dims]);
+    strides[..dims].copy_from_slice(&grid.strides[..dims]);
     (extents, strides)
 }
 
