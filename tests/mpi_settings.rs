@@ -76,7 +76,7 @@ fn values_out_of_range() {
         ("THREADS", "0"),
         ("GUARD", "-1"),
         ("TOLERANCE", "0"),
-        ("REPORT", "report.xls"),
+        ("REPORT", "stdrr"),
     ];
     for (i, (name, value)) in wrong.into_iter().enumerate() {
         let variable = format!("TRANSPRESS_{name}");

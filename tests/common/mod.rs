@@ -1,6 +1,8 @@
 //! Builds the programs of tests/mpi/ and examples/ with each MPI and launches them, with or without the
 //! library preloaded.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

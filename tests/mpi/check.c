@@ -17,8 +17,11 @@ static int must_be_coded;
 static int failures;
 
 int check_init(int *argc, char ***argv, int level) {
-  int provided;
-  MPI_Init_thread(argc, argv, level, &provided);
+  int provided = MPI_THREAD_SINGLE;
+  if (level == MPI_THREAD_SINGLE)
+    MPI_Init(argc, argv);
+  else
+    MPI_Init_thread(argc, argv, level, &provided);
   const char *f32 = getenv("CHECK_F32"), *f64 = getenv("CHECK_F64");
   limit[F32] = f32 ? atof(f32) : 0;
   limit[F64] = f64 ? atof(f64) : 0;

@@ -16,7 +16,8 @@ enum kind { F32, F64, EXACT };
 /* The library's default for TRANSPRESS_MIN_BYTES. */
 enum { MIN_BYTES = 4096 };
 
-/* MPI_Init_thread at the given level, and the expectations. Returns the level that MPI provides. */
+/* MPI_Init, or MPI_Init_thread for a level above MPI_THREAD_SINGLE, and the expectations. Returns the
+ * level that MPI provides. */
 int check_init(int *argc, char ***argv, int level);
 /* Notes what is wrong in the check under way on this rank; the first note is kept. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -53,10 +53,7 @@ int main(int argc, char **argv) {
   const char *way = argc > 1 ? argv[1] : "";
   if (strcmp(way, "without-mpi") == 0) return puts("done") < 0;
   if (strcmp(way, "atexit") == 0) atexit(finalize);
-  if (strcmp(way, "init") == 0)
-    MPI_Init(NULL, NULL);
-  else
-    check_init(&argc, &argv, MPI_THREAD_FUNNELED);
+  check_init(&argc, &argv, strcmp(way, "init") == 0 ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED);
   exchange();
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
