@@ -85,7 +85,7 @@ fn values_out_of_range() {
     }
     for mpi in BOTH {
         let run = once(mpi, 2).env("TRANSPRESS_RATTE", "8");
-        runs_uncompressed(run, &["TRANSPRESS_RATTE", "accepted"]);
+        runs_uncompressed(run, &["TRANSPRESS_RATTE=8", "TRANSPRESS_RATE"]);
     }
 }
 
