@@ -16,7 +16,7 @@ pub fn are_integers<T: Float>(values: &[T]) -> bool {
 }
 
 /// Pairs that are looked at for doubles.
-const PAIRS: usize = 256;
+const PAIRS: usize = 64;
 
 /// Whether values are doubles that a program sends as twice as many single-precision numbers. The high
 /// half of a double looks like a float of a narrow range; the low half is mantissa bits, which as a float
