@@ -63,6 +63,11 @@ impl<'a> BitWriter<'a> {
         Some(self.at + usize::from(self.fill > 0))
     }
 
+    /// Whether something did not fit.
+    pub fn is_full(&self) -> bool {
+        self.overflow
+    }
+
     /// Bits appended so far.
     pub fn position(&self) -> usize {
         self.at * 64 + self.fill as usize
@@ -90,7 +95,11 @@ mod tests {
 
     #[test]
     fn appended_bits_are_read_back() {
-        let source = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, 0x5555_5555_3333_3333];
+        let source = [
+            0x0123_4567_89ab_cdef,
+            0xfedc_ba98_7654_3210,
+            0x5555_5555_3333_3333,
+        ];
         let lengths = [1, 63, 64, 65, 7, 128, 130, 3, 0, 61, 192];
         let mut words = vec![0; 16];
         let mut writer = BitWriter::new(&mut words);

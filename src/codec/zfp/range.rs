@@ -87,8 +87,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
             // SAFETY: the caller promised that the grid's values are readable.
             *source = unsafe { find::<T, S>(task.first, grid, place, copy) };
         }
-        nonfinite +=
-            arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
+        nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
         arch.encode::<T, S>(&headers, &planes, budget, &mut coded);
         for block in &mut coded[..count] {
             append(block, limits.block_bits, writer);
@@ -210,9 +209,7 @@ fn decode_block<A: Arch, T: Value, S: Shape>(
     planes: &mut Planes,
 ) -> usize {
     let Some(block_bits) = limits.block_bits else {
-        return decode_bits::<A, T, S>(
-            arch, words, position, usize::MAX, limits, header, planes,
-        );
+        return decode_bits::<A, T, S>(arch, words, position, usize::MAX, limits, header, planes);
     };
     // A copy of the block alone, with zeros after it, so that the coder need not watch the end.
     let mut block = [0; BLOCK_WORDS + 4];

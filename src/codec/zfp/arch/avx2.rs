@@ -61,11 +61,7 @@ impl Arch for Avx2 {
 /// # Safety
 /// As [`range::encode`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn encode<T: Value>(
-    arch: Avx2,
-    task: &EncodeTask<T>,
-    writer: &mut BitWriter,
-) -> usize {
+pub unsafe fn encode<T: Value>(arch: Avx2, task: &EncodeTask<T>, writer: &mut BitWriter) -> usize {
     // SAFETY: the caller's promise, handed on.
     unsafe { range::encode(arch, task, writer) }
 }

@@ -8,6 +8,7 @@ mod avx512;
 mod bmi2;
 mod scalar;
 
+use super::Value;
 use super::bits::BitWriter;
 use super::blocks::Source;
 use super::decoder;
@@ -16,7 +17,6 @@ use super::planes::Planes;
 use super::range::{self, DecodeTask, EncodeTask};
 use super::shape::Shape;
 use super::transform::{Headers, LowestExponent};
-use super::Value;
 use std::sync::OnceLock;
 
 /// The most blocks that go through a stage together; see [`Shape::BATCH`].
