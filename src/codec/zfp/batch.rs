@@ -87,6 +87,30 @@ impl<J> Shared<'_, J> {
     }
 }
 
+/// Some words of a stream, which may be no words at nowhere.
+///
+/// # Safety
+/// The words must be ours to write.
+unsafe fn words_mut<'a>(stream: *mut u64, words: Range<usize>) -> &'a mut [u64] {
+    if words.is_empty() {
+        return &mut [];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(stream.add(words.start), words.len()) }
+}
+
+/// The words of a stream, which may be no words at nowhere.
+///
+/// # Safety
+/// The words must be readable.
+unsafe fn words<'a>(stream: *const u64, words: usize) -> &'a [u64] {
+    if words == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(stream, words) }
+}
+
 /// # Safety
 /// As [`super::encode`].
 pub unsafe fn encode<T: Value>(arch: Kind, jobs: &[EncodeJob<T>], threads: usize) -> Vec<Encoded> {
@@ -104,7 +128,7 @@ pub unsafe fn encode<T: Value>(arch: Kind, jobs: &[EncodeJob<T>], threads: usize
         .map(|(i, job)| {
             let pieces = std::iter::from_fn(|| coded.next_if(|(piece, _)| piece.job == i));
             // SAFETY: the caller promised that the stream's words are ours to write; nobody else does any more.
-            let words = unsafe { std::slice::from_raw_parts_mut(job.stream, job.words) };
+            let words = unsafe { words_mut(job.stream, 0..job.words) };
             join(pieces.map(|(_, coded)| coded), words)
         })
         .collect()
@@ -216,7 +240,7 @@ pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize
         };
         let task = DecodeTask {
             // SAFETY: the caller promised that the stream's words are readable.
-            words: unsafe { std::slice::from_raw_parts(job.stream, job.words) },
+            words: unsafe { words(job.stream, job.words) },
             position,
             limits: Limits::of(job.mode),
             blocks: piece.blocks.clone(),

@@ -7,6 +7,7 @@
 
 use super::arch::Bmi;
 use super::bits::{low_bits, peek};
+use super::line;
 use super::planes::Planes;
 use super::shape::Shape;
 
@@ -23,21 +24,25 @@ pub fn decode_planes<S: Shape>(
     planes: &mut Planes,
 ) -> usize {
     let size = S::SIZE as u32;
-    let mut significant = 0;
-    let mut k = 0;
+    let (mut k, mut significant) = (0, 0);
+    if S::DIMS == 1 {
+        (position, k, significant) = line::decode_steps(words, position, end, count, planes);
+    }
     while k < count && position < end && significant < size {
         let known = peek(words, position) & low_bits(significant);
-        let tail = decode_tail(
-            peek(words, position + significant as usize),
-            size - significant,
-            bmi,
-        );
-        let next = position + (significant + tail.length) as usize;
-        if next > end || tail.length > 64 {
+        let start = position + significant as usize;
+        let window = peek(words, start);
+        let tail = decode_tail(window, size - significant, bmi);
+        let next = start + tail.length as usize;
+        if tail.length > 64 {
             let plane = decode_plane_bitwise::<S>(words, &mut position, end, &mut significant);
             put_plane::<S>(planes, k, plane);
+        } else if next > end {
+            let bits = cut_tail(window, end.saturating_sub(start) as u32, bmi);
+            put_plane::<S>(planes, k, known | bits << significant);
+            return end;
         } else {
-            put_plane::<S>(planes, k, known | tail.bits.unbounded_shl(significant));
+            put_plane::<S>(planes, k, known | tail.bits << significant);
             position = next;
             significant += tail.reach;
         }
@@ -55,10 +60,49 @@ struct Tail {
     reach: u32,
 }
 
+/// The code of a tail without its first bit, taken apart.
+struct Runs {
+    code: u64,
+    /// The 1s that say that there is more. The other bits are coefficients, as far as the code goes.
+    more: u64,
+    /// The bits after runs of odd length.
+    ends: u64,
+}
+
+#[inline(always)]
+fn runs(window: u64) -> Runs {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let code = window >> 1;
+    // Adding the first bit of a run of ones to it carries out of its end.
+    let starts = code & !(code << 1);
+    let from_even = code.wrapping_add(starts & EVEN);
+    let from_odd = code.wrapping_add(starts & !EVEN);
+    let in_even_runs = code & !from_even;
+    Runs {
+        code,
+        more: (in_even_runs & !EVEN) | (code & !in_even_runs & EVEN),
+        ends: !code & ((from_even & !EVEN) | (from_odd & EVEN)),
+    }
+}
+
+/// The bits of a tail of which only the first `left` bits of code are there; the others are zeros.
+#[inline(always)]
+fn cut_tail(window: u64, left: u32, bmi: impl Bmi) -> u64 {
+    if left == 0 || window & 1 == 0 {
+        return 0;
+    }
+    let Runs { code, more, .. } = runs(window);
+    let there = low_bits(left - 1);
+    let coefficients = !more & there;
+    let bits = bmi.extract(code, coefficients);
+    // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
+    let said = coefficients & code & !(there >> 1) != 0;
+    bits | u64::from(!said) << coefficients.count_ones()
+}
+
 /// Decodes the tail of a plane for `room` coefficients from the 64 bits that follow.
 #[inline(always)]
 fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
-    const EVEN: u64 = 0x5555_5555_5555_5555;
     if window & 1 == 0 {
         return Tail {
             bits: 0,
@@ -66,14 +110,7 @@ fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
             reach: 0,
         };
     }
-    let code = window >> 1;
-    // Adding the first bit of a run of ones to it carries out of its end.
-    let starts = code & !(code << 1);
-    let from_even = code.wrapping_add(starts & EVEN);
-    let from_odd = code.wrapping_add(starts & !EVEN);
-    let ends = (from_even & !code & !EVEN) | (from_odd & !code & EVEN);
-    let in_even_runs = code & !from_even;
-    let more = (in_even_runs & !EVEN) | (code & !in_even_runs & EVEN);
+    let Runs { code, more, ends } = runs(window);
     let length = ends.trailing_zeros();
     let coefficients = !more & low_bits(length);
     let reach = coefficients.count_ones();
@@ -100,7 +137,7 @@ fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
     }
 }
 
-/// One plane, a bit at a time: for a plane that the end of the block cuts, and for long codes.
+/// One plane, a bit at a time: for a code that is too long for the window.
 #[cold]
 #[inline(never)]
 fn decode_plane_bitwise<S: Shape>(

@@ -7,6 +7,7 @@
 //! coefficients go through a table at a time.
 
 use super::bits::low_bits;
+use super::line;
 use super::planes::Planes;
 use super::shape::Shape;
 
@@ -101,8 +102,10 @@ const fn doubled() -> [u16; 256] {
 #[inline(always)]
 pub fn encode_planes<S: Shape>(planes: &Planes, count: u32, budget: usize, out: &mut BlockBits) {
     let size = S::SIZE as u32;
-    let mut significant = 0;
-    let mut k = 0;
+    let (mut k, mut significant) = match S::DIMS {
+        1 => line::encode_pairs(planes, count, budget, out),
+        _ => (0, 0),
+    };
     while k < count && out.len() < budget {
         if significant == size {
             return copy_planes::<S>(planes, k, count, budget, out);

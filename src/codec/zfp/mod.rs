@@ -9,6 +9,7 @@ mod bits;
 mod blocks;
 mod decoder;
 mod encoder;
+mod line;
 mod planes;
 mod range;
 mod shape;
