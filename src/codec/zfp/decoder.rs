@@ -6,17 +6,17 @@
 //! bit of each run, come out of two additions, whatever the number of runs.
 
 use super::arch::Bmi;
-use super::bits::{low_bits, peek};
+use super::bits::{PEEKED, low_bits, peek, peek_word};
 use super::line;
 use super::planes::Planes;
 use super::shape::Shape;
 
-/// Decodes up to `count` planes from the bits `position..end` of `words` and returns where the
+/// Decodes up to `count` planes from the bits `position..end` of `bytes` and returns where the
 /// code ended. Planes that do not follow any more are zero. Bits from `end` on are not looked at, as
 /// long as they are zero.
 #[inline(always)]
 pub fn decode_planes<S: Shape>(
-    words: &[u64],
+    bytes: &[u8],
     mut position: usize,
     end: usize,
     count: u32,
@@ -26,16 +26,23 @@ pub fn decode_planes<S: Shape>(
     let size = S::SIZE as u32;
     let (mut k, mut significant) = (0, 0);
     if S::DIMS == 1 {
-        (position, k, significant) = line::decode_steps(words, position, end, count, planes);
+        (position, k, significant) = line::decode_steps(bytes, position, end, count, planes);
     }
     while k < count && position < end && significant < size {
-        let known = peek(words, position) & low_bits(significant);
         let start = position + significant as usize;
-        let window = peek(words, start);
+        let (known, window) = if S::SIZE < 64 {
+            let both = peek(bytes, position);
+            (both, both >> significant)
+        } else {
+            (peek_word(bytes, position), peek(bytes, start))
+        };
+        let known = known & low_bits(significant);
         let tail = decode_tail(window, size - significant, bmi);
         let next = start + tail.length as usize;
         if tail.length > 64 {
-            let plane = decode_plane_bitwise::<S>(words, &mut position, end, &mut significant);
+            let plane;
+            (plane, position, significant) =
+                decode_plane_bitwise::<S>(bytes, position, end, significant);
             put_plane::<S>(planes, k, plane);
         } else if next > end {
             let bits = cut_tail(window, end.saturating_sub(start) as u32, bmi);
@@ -48,7 +55,7 @@ pub fn decode_planes<S: Shape>(
         }
         k += 1;
     }
-    copy_planes::<S>(words, position, end, k, count, planes)
+    copy_planes::<S>(bytes, position, end, k, count, planes)
 }
 
 /// The coefficients of a plane that were not significant before it.
@@ -100,7 +107,7 @@ fn cut_tail(window: u64, left: u32, bmi: impl Bmi) -> u64 {
     bits | u64::from(!said) << coefficients.count_ones()
 }
 
-/// Decodes the tail of a plane for `room` coefficients from the 64 bits that follow.
+/// Decodes the tail of a plane for `room` coefficients from the [`PEEKED`] bits that follow.
 #[inline(always)]
 fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
     if window & 1 == 0 {
@@ -114,26 +121,32 @@ fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
     let length = ends.trailing_zeros();
     let coefficients = !more & low_bits(length);
     let reach = coefficients.count_ones();
-    if reach < room && length < 63 {
+    // The last coefficient of the block is not said; the code ends before it.
+    let is_whole = reach >= room;
+    let end = if is_whole {
+        bmi.select(!more, room - 1)
+    } else {
+        length
+    };
+    if end >= PEEKED - 1 {
         return Tail {
-            bits: bmi.extract(code, coefficients),
-            length: length + 2,
-            reach,
+            bits: 0,
+            length: u32::MAX >> 1,
+            reach: 0,
         };
     }
-    // The last coefficient of the block is not said; the code ends before it.
-    let before = bmi.select(!more, room - 1);
-    if before < 63 {
+    let bits = bmi.extract(code, !more & low_bits(end));
+    if is_whole {
         return Tail {
-            bits: bmi.extract(code, !more & low_bits(before)) | 1 << (room - 1),
-            length: before + 1,
+            bits: bits | 1 << (room - 1),
+            length: end + 1,
             reach: room,
         };
     }
     Tail {
-        bits: 0,
-        length: u32::MAX >> 1,
-        reach: 0,
+        bits,
+        length: end + 2,
+        reach,
     }
 }
 
@@ -141,34 +154,33 @@ fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
 #[cold]
 #[inline(never)]
 fn decode_plane_bitwise<S: Shape>(
-    words: &[u64],
-    position: &mut usize,
+    bytes: &[u8],
+    mut position: usize,
     end: usize,
-    significant: &mut u32,
-) -> u64 {
+    significant: u32,
+) -> (u64, usize, u32) {
     let size = S::SIZE as u32;
-    let known = (*significant).min((end - *position).min(64) as u32);
-    let mut plane = peek(words, *position) & low_bits(known);
-    *position += known as usize;
+    let known = significant.min((end - position).min(64) as u32);
+    let mut plane = peek_word(bytes, position) & low_bits(known);
+    position += known as usize;
     let next = |position: &mut usize| {
-        let bit = peek(words, *position) & 1;
+        let bit = peek(bytes, *position) & 1;
         *position += 1;
         bit == 1
     };
-    let mut n = *significant;
-    while *position < end && n < size {
-        if !next(position) {
+    let mut n = significant;
+    while position < end && n < size {
+        if !next(&mut position) {
             break;
         }
         // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
-        while *position < end && n < size - 1 && !next(position) {
+        while position < end && n < size - 1 && !next(&mut position) {
             n += 1;
         }
         plane |= 1 << n;
         n += 1;
     }
-    *significant = n;
-    plane
+    (plane, position, n)
 }
 
 #[inline(always)]
@@ -180,7 +192,7 @@ fn put_plane<S: Shape>(planes: &mut Planes, k: u32, plane: u64) {
 /// Takes planes from plane `k` on as they are, all coefficients being significant.
 #[inline(always)]
 fn copy_planes<S: Shape>(
-    words: &[u64],
+    bytes: &[u8],
     mut position: usize,
     end: usize,
     k: u32,
@@ -191,7 +203,7 @@ fn copy_planes<S: Shape>(
     let until = (count * S::SIZE as u32) as usize;
     while at < until && position < end {
         let bits = (64 - at % 64).min(until - at).min(end - position);
-        planes[at / 64] |= (peek(words, position) & low_bits(bits as u32)) << (at % 64);
+        planes[at / 64] |= (peek_word(bytes, position) & low_bits(bits as u32)) << (at % 64);
         at += bits;
         position += bits;
     }

@@ -112,7 +112,7 @@ const fn first_plane(code: u32, significant: u32) -> Option<(u32, u32, u32)> {
 /// are significant.
 #[inline(always)]
 pub fn decode_steps(
-    words: &[u64],
+    bytes: &[u8],
     mut position: usize,
     end: usize,
     count: u32,
@@ -120,7 +120,7 @@ pub fn decode_steps(
 ) -> (usize, u32, u32) {
     let (mut k, mut significant) = (0, 0);
     while k < count && significant < 4 {
-        let code = peek(words, position) & 0xff;
+        let code = peek(bytes, position) & 0xff;
         let entry = STEPS[significant as usize][code as usize];
         let (more, used) = ((entry >> 32) as u32 & 0xff, (entry >> 40) as usize & 0xff);
         if k + more > count || position + used > end {
