@@ -1,7 +1,7 @@
 //! 1-D blocks: planes of four bits, by table.
 
 use super::bits::peek;
-use super::encoder::BlockBits;
+use super::encoder::{BLOCK_WORDS, Pen};
 use super::planes::Planes;
 
 /// The code of one plane of four bits, `significant` of which were so before: (bits, length, and how
@@ -50,12 +50,18 @@ const fn pairs() -> [[u32; 256]; 4] {
 /// Codes pairs of planes as long as not all coefficients are significant; see
 /// [`super::encoder::encode_planes`]. Returns the next plane and how many coefficients are significant.
 #[inline(always)]
-pub fn encode_pairs(planes: &Planes, count: u32, budget: usize, out: &mut BlockBits) -> (u32, u32) {
+pub fn encode_pairs(
+    planes: &Planes,
+    count: u32,
+    budget: usize,
+    words: &mut [u64; BLOCK_WORDS],
+    pen: &mut Pen,
+) -> (u32, u32) {
     let (mut k, mut significant) = (0, 0);
-    while k + 2 <= count && out.len() < budget && significant < 4 {
+    while k + 2 <= count && pen.position() < budget && significant < 4 {
         let pair = planes[(k / 16) as usize % 64] >> (4 * (k % 16)) & 0xff;
         let entry = PAIRS[significant as usize][pair as usize];
-        out.push((entry & 0xffff).into(), entry >> 16 & 0xff);
+        pen.push(words, (entry & 0xffff).into(), entry >> 16 & 0xff);
         significant = entry >> 24;
         k += 2;
     }

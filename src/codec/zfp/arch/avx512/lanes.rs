@@ -7,7 +7,7 @@
 use super::lifting::transpose8;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
-use crate::codec::zfp::encoder::{self, BLOCK_WORDS, BlockBits};
+use crate::codec::zfp::encoder::{self, BLOCK_WORDS, BlockBits, Pen};
 use crate::codec::zfp::line;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::Shape;
@@ -179,7 +179,11 @@ impl<'a> Writer<'a> {
             unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), v) }
         }
         for (i, block) in self.coded.iter_mut().enumerate() {
-            block.resume(lanes[0][i] as usize, lanes[1][i], lanes[2][i] as u32);
+            block.pen = Pen {
+                at: lanes[0][i] as usize,
+                pending: lanes[1][i],
+                fill: lanes[2][i] as u32,
+            };
         }
     }
 }
