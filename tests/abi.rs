@@ -49,7 +49,10 @@ fn the_table_is_that_of_the_mpi_which_mpicc_names() {
             ("MPI_MAX", passed(mpi_sys::RSMPI_MAX)),
             ("MPI_BOR", passed(mpi_sys::RSMPI_BOR)),
             ("MPI_ERRORS_RETURN", passed(mpi_sys::RSMPI_ERRORS_RETURN)),
-            ("MPI_COMM_TYPE_SHARED", passed(mpi_sys::RSMPI_COMM_TYPE_SHARED)),
+            (
+                "MPI_COMM_TYPE_SHARED",
+                passed(mpi_sys::RSMPI_COMM_TYPE_SHARED),
+            ),
             ("MPI_SUCCESS", mpi_sys::MPI_SUCCESS.into()),
             ("MPI_ERR_OTHER", mpi_sys::MPI_ERR_OTHER.into()),
         ]

@@ -48,7 +48,10 @@ pub fn of_header(mpicc: &str) -> Constants {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     // One object per process: tests of different MPIs may run at once.
     let object = folder.join(format!("constants-{}.so", std::process::id()));
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mpi_constants/constants.c");
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/mpi_constants/constants.c"
+    );
     let flags = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"];
     let status = Command::new(mpicc)
         .args(flags)
