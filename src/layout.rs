@@ -3,6 +3,11 @@
 //! `2c,100f,*` reads: two interleaved components, 100 fields side by side, and as many points as the
 //! count leaves. See docs/environment.md for what the letters promise.
 
+mod candidates;
+mod infer;
+
+pub use infer::{Inference, Pattern, Specimen};
+
 /// What lies along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -84,8 +89,21 @@ impl Layout {
         Ok(Self { axes })
     }
 
-    pub fn axes(&self) -> &[Axis] {
-        &self.axes
+    fn coded_axes(&self) -> usize {
+        self.axes
+            .iter()
+            .filter(|axis| axis.kind != Kind::Component)
+            .count()
+    }
+
+    /// Orders layouts by how much they claim: axes first, then scales.
+    fn complexity(&self) -> (usize, usize) {
+        let fields = self
+            .axes
+            .iter()
+            .filter(|axis| axis.kind == Kind::Field)
+            .count();
+        (self.axes.len(), fields)
     }
 }
 

@@ -37,8 +37,10 @@ pub struct Settings {
     pub rate: PerComm<f64>,
     /// What messages of MPI_BYTE hold; `None` leaves them alone.
     pub bytes: PerComm<Option<Element>>,
-    /// Layouts for every communicator; empty where nothing is known.
+    /// Layouts for every communicator; empty where they are to be found in the data.
     pub layouts: Vec<Layout>,
+    /// Largest relative L2 error of a message before it goes raw.
+    pub guard: Option<f64>,
     /// Smaller messages go raw.
     pub min_bytes: usize,
     pub on_node: OnNode,
@@ -203,6 +205,7 @@ impl Settings {
             rate: PerComm::all(0.0),
             bytes: PerComm::all(None),
             layouts: Vec::new(),
+            guard: None,
             min_bytes: 0,
             on_node: OnNode::Auto,
             mode: Mode::Off,

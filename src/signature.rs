@@ -130,6 +130,48 @@ fn walk(mpi: &Mpi, datatype: Handle) -> Result<Walked> {
     })
 }
 
+/// The extents of the axes that a derived datatype lays out, in elements and fastest first: the blocks of
+/// a vector, the box of a subarray. Empty for one that has no such axes.
+pub fn extents(mpi: &Mpi, datatype: Handle) -> Result<Vec<usize>> {
+    let combiners = &mpi.abi.combiners;
+    let envelope = mpi.type_envelope(datatype)?;
+    let combiner = envelope.combiner;
+    let is_wrapper = [combiners.dup, combiners.resized].contains(&combiner);
+    let is_row = combiner == combiners.contiguous;
+    let is_vector = [combiners.vector, combiners.hvector].contains(&combiner);
+    let is_subarray = combiner == combiners.subarray;
+    if !(is_wrapper || is_row || is_vector || is_subarray) {
+        return Ok(Vec::new());
+    }
+    let contents = mpi.type_contents(datatype, &envelope)?;
+    let mut axes = Vec::new();
+    for &part in &contents.datatypes {
+        axes = extents(mpi, part)?;
+        if walk(mpi, part)?.derived {
+            mpi.type_free(part);
+        }
+    }
+    let integers: Vec<usize> = contents
+        .integers
+        .iter()
+        .map(|&n| usize::try_from(n).unwrap_or(0))
+        .collect();
+    match integers[..] {
+        [count] if is_row => axes.push(count),
+        [count, length, ..] if is_vector => axes.extend([length, count]),
+        [dims, ref rest @ ..] if is_subarray && rest.len() > 3 * dims => {
+            let mut sizes = rest[dims..2 * dims].to_vec();
+            // The last integer is the order; C's last axis is the fastest.
+            if contents.integers.last() == Some(&mpi.abi.order_c) {
+                sizes.reverse();
+            }
+            axes.extend(sizes);
+        }
+        _ => {}
+    }
+    Ok(axes)
+}
+
 /// Items begin at the buffer, follow each other, and leave nothing out. For the constructors that keep
 /// the order of memory this means that the type is a plain array.
 fn is_gapless(mpi: &Mpi, datatype: Handle, size: usize) -> Result<bool> {

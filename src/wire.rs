@@ -2,7 +2,7 @@
 //!
 //! docs/wire-format.md is the description for readers; this file and that page change together.
 
-use crate::codec::Element;
+use crate::codec::{Coding, Element};
 use crate::layout::{Kind, MAX_AXES};
 
 /// Bytes of the header, a multiple of 8 so that the payload is aligned.
@@ -16,14 +16,6 @@ pub fn wire_bytes(count: usize, rate: f64) -> usize {
     (HEADER_BYTES + (count as f64 * rate / 8.0).ceil() as usize).next_multiple_of(8)
 }
 
-/// How the payload was coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Coding {
-    Zfp,
-    Fp16,
-    Bf16,
-}
-
 /// What only the sender knows, and what lets the receiver check the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -31,6 +23,8 @@ pub struct Header {
     pub element: Element,
     /// Nothing usable follows: the values come raw, point to point.
     pub escaped: bool,
+    /// The payload begins with a mask of fill values.
+    pub masked: bool,
     /// Values in the message.
     pub count: usize,
     /// Bytes of the whole message, this header included.
@@ -52,8 +46,10 @@ pub enum Fault {
         sent: usize,
         expected: usize,
     },
-    /// Axes that do not make up the count.
+    /// Too many axes, or of no known kind.
     Axes,
+    /// Axes that do not make up the count, or a mask that is none.
+    Payload,
 }
 
 impl std::fmt::Display for Fault {
@@ -79,7 +75,8 @@ impl std::fmt::Display for Fault {
                     "the sender's {what} is {sent}, this rank expects {expected}"
                 )
             }
-            Self::Axes => write!(f, "the sender's layout does not make up its count"),
+            Self::Axes => write!(f, "the sender's layout cannot be read"),
+            Self::Payload => write!(f, "the payload cannot be what its header says"),
         }
     }
 }
@@ -94,7 +91,7 @@ impl Header {
             Element::F32 => 4,
             Element::F64 => 8,
         };
-        bytes[7] = u8::from(self.escaped);
+        bytes[7] = u8::from(self.escaped) | u8::from(self.masked) << 1;
         bytes[8..16].copy_from_slice(&(self.count as u64).to_le_bytes());
         bytes[16..20].copy_from_slice(&((self.wire_bytes / 8) as u32).to_le_bytes());
         bytes[20] = self.axes.len().min(MAX_AXES) as u8;
@@ -159,10 +156,12 @@ impl Header {
                 },
             )
             .collect::<Result<_, _>>()?;
+        let (escaped, masked) = (bytes[7] & 1 != 0, bytes[7] & 2 != 0);
         Ok(Self {
             coding,
             element,
-            escaped: bytes[7] & 1 != 0,
+            escaped,
+            masked,
             count,
             wire_bytes,
             axes,
@@ -187,6 +186,7 @@ mod tests {
             coding: Coding::Zfp,
             element: Element::F64,
             escaped: false,
+            masked: true,
             count: 1 << 40,
             wire_bytes: 1 << 30,
             axes: vec![

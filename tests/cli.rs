@@ -226,8 +226,8 @@ mod run_program {
                 "TRANSPRESS_THREADS=-2: accepted is 1 to 1024",
             ),
             (
-                &["--guard", "1e-2"],
-                "TRANSPRESS_GUARD=1e-2: not yet available; accepted is off",
+                &["--guard", "2"],
+                "TRANSPRESS_GUARD=2: accepted is a number above 0 and below 1, or off",
             ),
             (
                 &["--tolerance", "1"],

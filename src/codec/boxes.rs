@@ -1,6 +1,5 @@
 //! Axes → the boxes that ZFP codes, and the bits that each block gets.
 
-use super::scale::Fields;
 use super::zfp::{DecodeJob, EncodeJob, Grid, Mode, Value, stream_words};
 use crate::codec::Element;
 use crate::layout::{Axes, Kind};
@@ -14,21 +13,17 @@ pub struct Boxes {
     /// Offset of the first value, and the grid, of each box.
     grids: Vec<(usize, Grid)>,
     block_bits: u32,
-    /// Words of the payload that the streams may take, after the scales.
+    /// Words that the streams may take.
     stream_words: usize,
-    /// The field axis, where there is one.
-    pub fields: Option<Fields>,
 }
 
 impl Boxes {
     /// `None` where the axes do not make up the count, or a block would get fewer bits than its header.
-    pub fn new(element: Element, count: usize, axes: &Axes, words: usize) -> Option<Self> {
+    pub fn new(element: Element, count: usize, axes: &Axes, stream_words: usize) -> Option<Self> {
         let header_bits = match element {
             Element::F32 => f32::HEADER_BITS,
             Element::F64 => f64::HEADER_BITS,
         };
-        let fields = Fields::of(axes);
-        let stream_words = words.checked_sub(fields.as_ref().map_or(0, Fields::words))?;
         let candidates = if axes.is_empty() {
             vec![flat(count), folded(count)]
         } else {
@@ -40,14 +35,8 @@ impl Boxes {
                 grids,
                 block_bits,
                 stream_words,
-                fields: fields.clone(),
             })
         })
-    }
-
-    /// Words of the payload that the scales take.
-    pub fn scale_words(&self) -> usize {
-        self.fields.as_ref().map_or(0, Fields::words)
     }
 
     /// Each box as (offset, grid, first word of its stream, words).
@@ -247,8 +236,7 @@ mod tests {
                         .map(|(_, grid)| stream_words(grid, bits))
                         .sum::<usize>()
                 };
-                let room = words - boxes.scale_words();
-                assert!(total(boxes.block_bits) <= room && total(boxes.block_bits + 1) > room);
+                assert!(total(boxes.block_bits) <= words && total(boxes.block_bits + 1) > words);
             }
         }
     }

@@ -62,6 +62,22 @@ impl Cast for f64 {
     }
 }
 
+/// One value as it comes back from float16.
+pub fn through_f16<T: Cast + Default>(value: T) -> T {
+    let (mut half, mut back) = ([f16::ZERO], [T::default()]);
+    T::narrow_f16(&[value], &mut half);
+    T::widen_f16(&half, &mut back);
+    back[0]
+}
+
+/// One value as it comes back from bfloat16.
+pub fn through_bf16<T: Cast + Default>(value: T) -> T {
+    let (mut half, mut back) = ([bf16::ZERO], [T::default()]);
+    T::narrow_bf16(&[value], &mut half);
+    T::widen_bf16(&half, &mut back);
+    back[0]
+}
+
 /// Rounds finite values to float16. `false` where one is beyond its range (65504), or `words` too short.
 pub fn to_f16<T: Cast>(values: &[T], words: &mut [u64]) -> bool {
     narrow(values, words, T::narrow_f16)

@@ -2,7 +2,7 @@
 //!
 //! The exponents lead the payload, two bytes each, padded to whole words.
 
-use super::Float;
+use super::float::Float;
 use crate::layout::{Axes, Kind};
 
 /// The field axis of a message.

@@ -1,7 +1,9 @@
 //! The collective engine: encode everything, one Alltoallv of the MPI on the compressed bytes, decode
 //! everything.
 
-use super::coder::{self, Context};
+use super::context::Context;
+use super::incoming::{self, Received};
+use super::outgoing::{self, Escaped};
 use super::side::{Side, copy_self};
 use super::staging::Slots;
 use super::{Call, Collective, Form, escape, form, peer_allows};
@@ -67,7 +69,8 @@ pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result
         mpi,
         registration,
         terms: &terms,
-        threads: session::settings().threads,
+        settings: session::settings(),
+        collective: call.collective,
     };
     // SAFETY: the caller's promise.
     let result = unsafe { exchange(context, call, source, &mut stats) };
@@ -109,10 +112,10 @@ unsafe fn exchange(
         None => {
             let slots = &mut staging.send;
             slots.arrange(send_forms.iter().map(Form::wire_bytes));
-            let counter = &mut working.coded;
+            let state = &mut working.outgoing;
             // SAFETY: the caller's promise.
             escaped =
-                unsafe { coder::encode(context, source, &send_forms, slots, counter, stats)? };
+                unsafe { outgoing::encode(context, source, &send_forms, slots, state, stats)? };
             slots.half(mpi)?
         }
     };
@@ -152,16 +155,16 @@ unsafe fn exchange(
     let received = if is_staged {
         // SAFETY: the caller's promise.
         unsafe {
-            coder::decode(
+            incoming::decode(
                 context,
                 &call.receive,
                 &receive_forms,
                 &staging.receive,
-                working,
+                &mut working.received,
             )?
         }
     } else {
-        coder::Received::default()
+        Received::default()
     };
     let decoded = Instant::now();
     stats.decode += (decoded - wired).as_secs_f64();
@@ -254,7 +257,7 @@ fn staged_receive(mpi: &Mpi, forms: &[Form], slots: &mut Slots) -> Result<Half, 
     slots.half(mpi)
 }
 
-fn record_sent(working: &mut Working, forms: &[Form], escaped: &[coder::Escaped]) {
+fn record_sent(working: &mut Working, forms: &[Form], escaped: &[Escaped]) {
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Coded(_)) {
             working.sent[peer].record(escaped.iter().any(|one| one.peer == peer));

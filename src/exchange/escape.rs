@@ -1,6 +1,6 @@
 //! Messages that could not be coded follow raw, point to point, on the private communicator.
 
-use super::coder::Escaped;
+use super::outgoing::Escaped;
 use super::side::Side;
 use crate::mpi::{Mpi, Request, Result};
 use crate::registry::Registration;

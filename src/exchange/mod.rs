@@ -3,15 +3,19 @@
 //! Every decision about a pair of ranks in this folder rests on facts that both hold: the type
 //! signature, the count, the agreed terms, the node, and the escapes that went between them before.
 
+mod axes;
 mod backoff;
-mod coder;
 mod collective;
+mod context;
 mod escape;
+mod incoming;
+mod outgoing;
 mod side;
 mod staging;
 
 pub use backoff::Backoff;
 pub use collective::{Failure, Outcome, run};
+pub use outgoing::Outgoing;
 pub use side::{Side, Slices};
 pub use staging::{Staging, free_unit_types};
 

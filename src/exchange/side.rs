@@ -2,7 +2,7 @@
 
 use crate::codec::Element;
 use crate::mpi::{Half, Handle, Mpi, Result};
-use crate::signature::{Content, Datatype};
+use crate::signature::{self, Content, Datatype};
 use std::ffi::c_int;
 use std::ops::Range;
 
@@ -99,6 +99,14 @@ impl Side {
             complex,
             count: bytes / element.bytes(),
         })
+    }
+
+    /// The extents of the datatype's own axes, fastest first; empty where it has none.
+    pub fn datatype_extents(&self, mpi: &Mpi) -> Vec<usize> {
+        self.datatype
+            .filter(|datatype| !datatype.dense)
+            .and_then(|datatype| signature::extents(mpi, datatype.handle).ok())
+            .unwrap_or_default()
     }
 
     /// The block of `peer` in memory, where it is one piece, and aligned to `align` bytes.

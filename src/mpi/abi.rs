@@ -36,6 +36,7 @@ pub struct Abi {
     pub status_ignore: usize,
     pub comm_type_shared: c_int,
     pub err_other: c_int,
+    pub order_c: c_int,
     pub combiners: Combiners,
 }
 
@@ -102,6 +103,7 @@ fn open_mpi() -> Option<Abi> {
         status_ignore: 0,
         comm_type_shared: 0,
         err_other: 16,
+        order_c: 0,
         combiners: Combiners {
             named: 0,
             dup: 1,
@@ -133,6 +135,7 @@ const MPICH: Abi = Abi {
     status_ignore: 1,
     comm_type_shared: 1,
     err_other: 15,
+    order_c: 56,
     combiners: Combiners {
         named: 1,
         dup: 2,
@@ -164,6 +167,7 @@ const STANDARD: Abi = Abi {
     status_ignore: 0,
     comm_type_shared: 221,
     err_other: 16,
+    order_c: 12,
     combiners: Combiners {
         named: 101,
         dup: 102,

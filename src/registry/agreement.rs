@@ -1,11 +1,12 @@
 //! The ranks of a communicator compare what each of them wants.
 
 use super::registration::{Terms, label};
+use crate::codec::Coding;
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi, Result};
 use crate::session;
 use crate::settings::{Codec, Comms, Settings};
-use crate::wire::{Coding, VERSION, fnv1a};
+use crate::wire::{VERSION, fnv1a};
 use std::collections::HashSet;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};

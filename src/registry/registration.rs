@@ -1,13 +1,12 @@
 //! What a registered communicator carries.
 
 use super::agreement::Proposal;
-use crate::codec::Element;
-use crate::exchange::{Backoff, Staging};
+use crate::codec::{Coding, Element};
+use crate::exchange::{Backoff, Outgoing, Staging};
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi, Result};
 use crate::report::Stats;
 use crate::settings::OnNode;
-use crate::wire::Coding;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What both ends of every message have agreed on.
@@ -53,8 +52,7 @@ pub struct Working {
     /// Per peer, for messages sent and for messages received.
     pub sent: Vec<Backoff>,
     pub received: Vec<Backoff>,
-    /// Messages coded so far, to pick those whose error is measured.
-    pub coded: u64,
+    pub outgoing: Outgoing,
 }
 
 pub struct Registration {

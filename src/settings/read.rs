@@ -87,10 +87,8 @@ pub(super) fn bytes(settings: &mut Settings, text: &str) -> Result<(), Refusal> 
 }
 
 pub(super) fn layout(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
-    if text == "auto" {
-        return Err(Refusal::NotYet);
-    }
-    settings.layouts = text
+    let listed = if text == "auto" { "" } else { text };
+    settings.layouts = listed
         .split(';')
         .map(str::trim)
         .filter(|layout| !layout.is_empty())
@@ -170,11 +168,18 @@ pub(super) fn tolerance(_: &mut Settings, text: &str) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn guard(_: &mut Settings, text: &str) -> Result<(), Refusal> {
-    match text {
-        "off" => Ok(()),
-        _ => Err(Refusal::NotYet),
-    }
+pub(super) fn guard(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
+    settings.guard = match text {
+        "off" => None,
+        _ => {
+            let bound = text
+                .parse()
+                .ok()
+                .filter(|bound| *bound > 0.0 && *bound < 1.0);
+            Some(bound.ok_or(Refusal::Value)?)
+        }
+    };
+    Ok(())
 }
 
 /// Without a GPU codec, `auto` and `cpu` are the same.

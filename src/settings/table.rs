@@ -86,8 +86,8 @@ pub static VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "TRANSPRESS_LAYOUT",
-        default: "",
-        accepted: "layouts with ; between them (2c,100f,*;256,128)",
+        default: "auto",
+        accepted: "auto, or layouts with ; between them (2c,100f,*;256,128)",
         meaning: "Axes of the messages, fastest first",
         same_on_every_rank: false,
         reader: Reader::Library(read::layout),
@@ -126,9 +126,9 @@ pub static VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "TRANSPRESS_GUARD",
-        default: "off",
-        accepted: "off",
-        meaning: "Largest relative error before a message goes raw (not yet available)",
+        default: "1e-2",
+        accepted: "a number above 0 and below 1, or off",
+        meaning: "Largest relative error of a message before it goes as it is",
         same_on_every_rank: false,
         reader: Reader::Library(read::guard),
     },

@@ -74,6 +74,7 @@ fn defaults() {
             rate: PerComm::all(16.0),
             bytes: PerComm::all(None),
             layouts: vec![],
+            guard: Some(1e-2),
             min_bytes: 4096,
             on_node: OnNode::Auto,
             mode: Mode::On,
@@ -227,7 +228,7 @@ fn layout() {
     let layouts = good("LAYOUT", "2c,100f,*; 256,128,*;").layouts;
     let expected = ["2c,100f,*", "256,128,*"].map(|text| Layout::parse(text).unwrap());
     assert_eq!(layouts, expected);
-    not_yet("LAYOUT", "auto");
+    assert!(good("LAYOUT", "auto").layouts.is_empty());
     for value in ["256x128", "0,4", "*,*", "1,2,3,4", "8,,8", "2c,100f,*;?"] {
         assert!(bad("LAYOUT", value).contains("accepted"));
     }
@@ -281,8 +282,11 @@ fn mode() {
 
 #[test]
 fn guard() {
-    good("GUARD", "off");
-    not_yet("GUARD", "1e-2");
+    assert_eq!(good("GUARD", "off").guard, None);
+    assert_eq!(good("GUARD", "1e-3").guard, Some(1e-3));
+    for value in ["0", "-1", "1", "2", "nan", "on"] {
+        bad("GUARD", value);
+    }
 }
 
 #[test]

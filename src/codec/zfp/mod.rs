@@ -3,7 +3,21 @@
 //! A [`Grid`] describes a box of values in memory; a job couples one grid with one stream of 64-bit
 //! words. Callers pass every job of a collective at once, so that work can be shared out over threads.
 
-mod fallback;
+mod arch;
+mod batch;
+mod bits;
+mod blocks;
+mod decoder;
+mod encoder;
+mod planes;
+mod range;
+mod shape;
+mod transform;
+mod value;
+
+#[doc(hidden)]
+pub use arch::Kind as Arch;
+pub use value::Value;
 
 /// A box of values in memory, up to three axes, x fastest.
 ///
@@ -28,20 +42,6 @@ impl Grid {
             .map(|n| n.div_ceil(4))
             .product()
     }
-}
-
-/// A value type that ZFP codes.
-pub trait Value: Copy + Send + Sync + zfp_rs::ZfpScalar + 'static {
-    /// Bits of a block's header: one flag and the exponent. A block needs at least this many.
-    const HEADER_BITS: u32;
-}
-
-impl Value for f32 {
-    const HEADER_BITS: u32 = 9;
-}
-
-impl Value for f64 {
-    const HEADER_BITS: u32 = 12;
 }
 
 /// How many bits a block gets.
@@ -99,11 +99,8 @@ pub fn stream_words(grid: &Grid, block_bits: u32) -> usize {
 /// For each job, every value of the grid must be readable, the `words` words of the stream writable,
 /// and no stream may overlap another stream or a grid.
 pub unsafe fn encode<T: Value>(jobs: &[EncodeJob<T>], threads: usize) -> Vec<Encoded> {
-    let _ = threads;
     // SAFETY: the caller's promise, handed on.
-    jobs.iter()
-        .map(|job| unsafe { fallback::encode(job) })
-        .collect()
+    unsafe { encode_on(Arch::best(), jobs, threads) }
 }
 
 /// Decodes every job, on up to `threads` threads. `false` where a stream was too short for its grid;
@@ -113,9 +110,30 @@ pub unsafe fn encode<T: Value>(jobs: &[EncodeJob<T>], threads: usize) -> Vec<Enc
 /// For each job, every value of the grid must be writable, the `words` words of the stream readable,
 /// and no grid may overlap another grid or a stream.
 pub unsafe fn decode<T: Value>(jobs: &[DecodeJob<T>], threads: usize) -> Vec<bool> {
-    let _ = threads;
     // SAFETY: the caller's promise, handed on.
-    jobs.iter()
-        .map(|job| unsafe { fallback::decode(job) })
-        .collect()
+    unsafe { decode_on(Arch::best(), jobs, threads) }
+}
+
+/// [`encode`] with the instructions of a given kind of machine, for tests and benchmarks.
+///
+/// # Safety
+/// As [`encode`].
+#[doc(hidden)]
+pub unsafe fn encode_on<T: Value>(
+    arch: Arch,
+    jobs: &[EncodeJob<T>],
+    threads: usize,
+) -> Vec<Encoded> {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { batch::encode(arch, jobs, threads) }
+}
+
+/// [`decode`] with the instructions of a given kind of machine, for tests and benchmarks.
+///
+/// # Safety
+/// As [`decode`].
+#[doc(hidden)]
+pub unsafe fn decode_on<T: Value>(arch: Arch, jobs: &[DecodeJob<T>], threads: usize) -> Vec<bool> {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { batch::decode(arch, jobs, threads) }
 }

@@ -1,0 +1,136 @@
+//! Payloads → values.
+
+use super::float::Float;
+use super::mask::Mask;
+use super::plan::Plan;
+use super::{Coding, Element, cast, scale, zfp};
+use crate::layout::Axes;
+
+/// One message to be decoded. `values` has room for `count` values, aligned for their type.
+pub struct Decode<'a> {
+    pub coding: Coding,
+    pub element: Element,
+    pub values: *mut u8,
+    pub count: usize,
+    pub axes: &'a Axes,
+    /// The payload begins with a mask.
+    pub masked: bool,
+    pub payload: &'a [u64],
+}
+
+/// Decodes every message, on up to `threads` threads. `false` where a payload cannot be what its message
+/// says; the values then mean nothing.
+///
+/// # Safety
+/// For each message, `values` must be writable and aligned as [`Decode`] says, and overlap no other.
+pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
+    let mut decoded = vec![false; messages.len()];
+    // SAFETY: the caller's promise, handed on; each call takes the messages of its element only.
+    unsafe {
+        decode_elements::<f32>(messages, Element::F32, threads, &mut decoded);
+        decode_elements::<f64>(messages, Element::F64, threads, &mut decoded);
+    }
+    decoded
+}
+
+/// A message on its way through the codec.
+struct Opened<'a, T> {
+    index: usize,
+    plan: Plan,
+    mask: Option<Mask>,
+    target: &'a mut [T],
+    /// The payload after the mask: scales, then streams.
+    words: &'a [u64],
+}
+
+/// # Safety
+/// As [`decode`]; `T` must be the type that `element` names.
+unsafe fn decode_elements<T: Float>(
+    messages: &[Decode],
+    element: Element,
+    threads: usize,
+    decoded: &mut [bool],
+) {
+    let mut opened: Vec<Opened<T>> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        if message.element == element {
+            // SAFETY: the caller promised `count` writable, aligned values of this type.
+            let target = unsafe {
+                std::slice::from_raw_parts_mut(message.values.cast::<T>(), message.count)
+            };
+            opened.extend(open(index, message, target));
+        }
+    }
+    for message in &opened {
+        decoded[message.index] = true;
+    }
+    read(&mut opened, threads, decoded);
+    for message in &mut opened {
+        if let Some(fields) = &message.plan.fields {
+            scale::undo(message.target, fields, message.words);
+        }
+        if let Some(mask) = &message.mask {
+            mask.restore(message.target);
+        }
+    }
+}
+
+/// `None` where the payload cannot be what the message says.
+fn open<'a, T>(index: usize, message: &Decode<'a>, target: &'a mut [T]) -> Option<Opened<'a, T>> {
+    let mut words = message.payload;
+    let mut mask = None;
+    if message.masked {
+        let (found, length) = Mask::from_words(words, message.count)?;
+        mask = Some(found);
+        words = &words[length..];
+    }
+    let plan = Plan::new(
+        message.coding,
+        message.element,
+        message.count,
+        message.axes,
+        words.len(),
+    )?;
+    Some(Opened {
+        index,
+        plan,
+        mask,
+        target,
+        words,
+    })
+}
+
+fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [bool]) {
+    let (mut jobs, mut owners) = (Vec::new(), Vec::new());
+    for message in opened.iter_mut() {
+        let streams = &message.words[message.plan.scale_words()..];
+        match message.plan.coding {
+            Coding::Zfp => {
+                // SAFETY: the target has room for all values of the message.
+                let boxes = unsafe {
+                    message
+                        .plan
+                        .boxes
+                        .decode_jobs(message.target.as_mut_ptr(), streams)
+                };
+                owners.extend(std::iter::repeat_n(message.index, boxes.len()));
+                jobs.extend(boxes);
+            }
+            Coding::Fp16 => decoded[message.index] = cast::from_f16(streams, message.target),
+            Coding::Bf16 => decoded[message.index] = cast::from_bf16(streams, message.target),
+        }
+    }
+    // SAFETY: targets are disjoint boxes of slices that `opened` borrows, streams are parts of payloads.
+    let done = unsafe { zfp::decode(&jobs, threads) };
+    for (owner, done) in owners.into_iter().zip(done) {
+        decoded[owner] &= done;
+    }
+}
+
+/// The values of one message as the codec gives them, scales and mask aside.
+pub fn decode_streams<T: Float>(plan: &Plan, streams: &[u64], target: &mut [T]) {
+    // SAFETY: the caller's slice has room for all values of the message.
+    let jobs = unsafe { plan.boxes.decode_jobs(target.as_mut_ptr(), streams) };
+    // SAFETY: the boxes of a message are disjoint parts of the target.
+    unsafe { zfp::decode(&jobs, 1) };
+}

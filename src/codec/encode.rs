@@ -1,0 +1,277 @@
+//! Values → payloads.
+
+use super::float::Float;
+use super::lies::{are_doubles, are_integers};
+use super::mask::Mask;
+use super::plan::Plan;
+use super::quality::Tally;
+use super::survey::{Survey, spread};
+use super::{Coding, Element, cast, decode, scale, zfp};
+use crate::layout::Axes;
+use std::borrow::Cow;
+
+/// One message to be coded. `values` holds `count` values, aligned for their type.
+pub struct Encode<'a> {
+    pub coding: Coding,
+    pub element: Element,
+    pub values: *const u8,
+    pub count: usize,
+    /// Empty for a flat message.
+    pub axes: &'a Axes,
+    pub payload: &'a mut [u64],
+}
+
+/// A payload that is ready to be sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Encoded {
+    /// It begins with a mask.
+    pub masked: bool,
+    /// The axes left blocks too few bits, and were not used.
+    pub flat: bool,
+    /// Relative L2 error, measured on a sample where a guard or the caller asked for it.
+    pub error: Option<f64>,
+}
+
+/// Why a message has to go as it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Refusal {
+    /// NaNs, infinities or numbers close to them, of more kinds than a mask holds, or beyond float16.
+    Uncodable,
+    /// Whole numbers, which count, number or mark something.
+    Integers,
+    /// Doubles in pairs of single-precision values.
+    Doubles,
+    /// Its relative error is above the guard.
+    Guard(f64),
+    /// The axes do not make up the count, or the mask leaves too little room.
+    NoRoom,
+}
+
+/// What is checked before a message is sent. With `None` every message that can be coded is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guard {
+    /// Largest relative L2 error.
+    pub error: Option<f64>,
+}
+
+impl Guard {
+    fn check(self, error: f64) -> Result<(), Refusal> {
+        match self.error {
+            // Not a number is not below the bound either.
+            Some(bound) if !(error <= bound) => Err(Refusal::Guard(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Codes every message, on up to `threads` threads. Where `measure` says so for its index, or there is a
+/// guard, the error of a message is measured.
+///
+/// # Safety
+/// For each message, `values` must be readable and aligned as [`Encode`] says.
+pub unsafe fn encode(
+    messages: &mut [Encode],
+    guard: Guard,
+    measure: impl Fn(usize) -> bool + Copy,
+    threads: usize,
+) -> Vec<Result<Encoded, Refusal>> {
+    let mut outcomes = vec![Err(Refusal::NoRoom); messages.len()];
+    // SAFETY: the caller's promise, handed on; each call takes the messages of its element only.
+    unsafe {
+        encode_elements::<f32>(
+            messages,
+            Element::F32,
+            guard,
+            measure,
+            threads,
+            &mut outcomes,
+        );
+        encode_elements::<f64>(
+            messages,
+            Element::F64,
+            guard,
+            measure,
+            threads,
+            &mut outcomes,
+        );
+    }
+    outcomes
+}
+
+/// A message on its way through the codec.
+struct Prepared<'a, T: Float> {
+    index: usize,
+    plan: Plan,
+    masked: bool,
+    flat: bool,
+    /// The largest magnitude among the program's values.
+    peak: f64,
+    /// What the codec sees: the program's values, or a copy with holes filled and fields scaled.
+    source: Cow<'a, [T]>,
+    /// The payload after mask and scales.
+    streams: &'a mut [u64],
+}
+
+/// # Safety
+/// As [`encode`]; `T` must be the type that `element` names.
+unsafe fn encode_elements<T: Float>(
+    messages: &mut [Encode],
+    element: Element,
+    guard: Guard,
+    measure: impl Fn(usize) -> bool,
+    threads: usize,
+    outcomes: &mut [Result<Encoded, Refusal>],
+) {
+    let mut prepared: Vec<Prepared<T>> = Vec::new();
+    for (index, message) in messages.iter_mut().enumerate() {
+        if message.element != element {
+            continue;
+        }
+        // SAFETY: the caller promised `count` readable, aligned values of this type.
+        let values =
+            unsafe { std::slice::from_raw_parts(message.values.cast::<T>(), message.count) };
+        match prepare(index, message, values, guard) {
+            Ok(message) => prepared.push(message),
+            Err(refusal) => outcomes[index] = Err(refusal),
+        }
+    }
+    let is_coded = code(&mut prepared, threads);
+    for (message, is_coded) in prepared.iter().zip(is_coded) {
+        outcomes[message.index] = if !is_coded {
+            Err(Refusal::Uncodable)
+        } else {
+            let measured = guard.error.is_some() || measure(message.index);
+            let error = measured.then(|| sample_error(message));
+            error
+                .map_or(Ok(()), |error| guard.check(error))
+                .map(|()| Encoded {
+                    masked: message.masked,
+                    flat: message.flat,
+                    error,
+                })
+        };
+    }
+}
+
+/// Writes mask and scales into the payload, and makes what the codec is to see.
+fn prepare<'a, T: Float>(
+    index: usize,
+    message: &'a mut Encode,
+    values: &'a [T],
+    guard: Guard,
+) -> Result<Prepared<'a, T>, Refusal> {
+    if guard.error.is_some() {
+        if are_integers(values) {
+            return Err(Refusal::Integers);
+        }
+        if are_doubles(values) {
+            return Err(Refusal::Doubles);
+        }
+    }
+    let survey = Survey::of(values).ok_or(Refusal::NoRoom)?;
+    let mask = match message.coding {
+        Coding::Zfp => Mask::find(values, &survey).map_err(|_| Refusal::Uncodable)?,
+        // These code each value by itself, so that finite fill values harm no others.
+        Coding::Fp16 | Coding::Bf16 if survey.codable => None,
+        Coding::Fp16 | Coding::Bf16 => return Err(Refusal::Uncodable),
+    };
+    let mut words = &mut *message.payload;
+    if let Some(mask) = &mask {
+        let section = mask.to_words(values.len());
+        // More than half of the budget for the mask would leave the values too little.
+        if section.len() > words.len() / 2 {
+            return Err(Refusal::NoRoom);
+        }
+        let (head, rest) = words.split_at_mut(section.len());
+        head.copy_from_slice(&section);
+        words = rest;
+    }
+    let plan_along = |axes: &Axes| {
+        Plan::new(
+            message.coding,
+            message.element,
+            values.len(),
+            axes,
+            words.len(),
+        )
+    };
+    let along_axes = plan_along(message.axes);
+    let flat = along_axes.is_none();
+    let plan = along_axes
+        .or_else(|| plan_along(&Axes::new()))
+        .ok_or(Refusal::NoRoom)?;
+    let mut source = Cow::Borrowed(values);
+    if let Some(mask) = &mask {
+        mask.fill_holes(source.to_mut(), plan.smooth_stride);
+    }
+    let (scales, streams) = words.split_at_mut(plan.scale_words());
+    if let Some(fields) = &plan.fields {
+        source = Cow::Owned(scale::apply(&source, fields, scales));
+    }
+    let peak = survey
+        .smallest
+        .into()
+        .abs()
+        .max(survey.largest.into().abs());
+    Ok(Prepared {
+        index,
+        plan,
+        peak,
+        masked: mask.is_some(),
+        flat,
+        source,
+        streams,
+    })
+}
+
+/// Fills the streams; for each message, whether it could be coded.
+fn code<T: Float>(prepared: &mut [Prepared<T>], threads: usize) -> Vec<bool> {
+    let mut coded = vec![true; prepared.len()];
+    let (mut jobs, mut owners) = (Vec::new(), Vec::new());
+    for (owner, message) in prepared.iter_mut().enumerate() {
+        match message.plan.coding {
+            Coding::Zfp => {
+                // SAFETY: the source holds all values of the message.
+                let boxes = unsafe {
+                    message
+                        .plan
+                        .boxes
+                        .encode_jobs(message.source.as_ptr(), message.streams)
+                };
+                owners.extend(std::iter::repeat_n(owner, boxes.len()));
+                jobs.extend(boxes);
+            }
+            Coding::Fp16 => coded[owner] = cast::to_f16(&message.source, message.streams),
+            Coding::Bf16 => coded[owner] = cast::to_bf16(&message.source, message.streams),
+        }
+    }
+    // SAFETY: sources and streams are borrowed by `prepared`; boxes of a message have streams of their own.
+    let done = unsafe { zfp::encode(&jobs, threads) };
+    for (owner, done) in owners.into_iter().zip(done) {
+        coded[owner] &= !done.overflow && done.nonfinite_blocks == 0;
+    }
+    coded
+}
+
+/// Values of a cast message that are looked at.
+const CAST_SAMPLE: usize = 4096;
+
+/// The relative error of a message that was just coded. With a field axis every field counts alike, since
+/// the codec sees it scaled.
+fn sample_error<T: Float>(message: &Prepared<T>) -> f64 {
+    let mut tally = Tally::default();
+    let through = match message.plan.coding {
+        Coding::Zfp => {
+            let mut back = vec![T::default(); message.source.len()];
+            decode::decode_streams(&message.plan, message.streams, &mut back);
+            for (&value, back) in message.source.iter().zip(back) {
+                tally.add(value, back);
+            }
+            return tally.error();
+        }
+        Coding::Fp16 => cast::through_f16,
+        Coding::Bf16 => cast::through_bf16,
+    };
+    spread(&message.source, CAST_SAMPLE).for_each(|value| tally.add(value, through(value)));
+    tally.error_of_message(message.source.len(), message.peak)
+}

@@ -1,0 +1,77 @@
+//! What the codecs need to know of a value type.
+
+use super::cast::Cast;
+use super::zfp;
+
+/// A value type of a message.
+pub trait Float: zfp::Value + Cast + Into<f64> + PartialOrd + Default {
+    /// Values from this magnitude up, infinities and NaN are not coded: rounding could carry them to
+    /// infinity.
+    fn is_codable(self) -> bool;
+    /// Bits of the value, in the low half for f32.
+    fn bits(self) -> u64;
+    fn from_bits(bits: u64) -> Self;
+    fn from_f64(value: f64) -> Self;
+    /// Orders as the values do, negative zero below zero, and NaN outside the infinities.
+    fn order(self) -> i64;
+    /// The value times two to the `exponent`, rounded once or twice below the normal range.
+    fn times_power_of_two(self, exponent: i32) -> Self;
+}
+
+impl Float for f32 {
+    fn is_codable(self) -> bool {
+        self.to_bits() & 0x7fff_ffff < 252 << 23
+    }
+
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        Self::from_bits(bits as u32)
+    }
+
+    fn from_f64(value: f64) -> Self {
+        value as Self
+    }
+
+    fn order(self) -> i64 {
+        let bits = self.to_bits() as i32;
+        (bits ^ (((bits >> 31) as u32 >> 1) as i32)).into()
+    }
+
+    fn times_power_of_two(self, exponent: i32) -> Self {
+        let half = exponent / 2;
+        let power = |exponent: i32| Self::from_bits(((exponent + 127) as u32) << 23);
+        self * power(half) * power(exponent - half)
+    }
+}
+
+impl Float for f64 {
+    fn is_codable(self) -> bool {
+        self.to_bits() & 0x7fff_ffff_ffff_ffff < 2044 << 52
+    }
+
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        Self::from_bits(bits)
+    }
+
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+
+    fn order(self) -> i64 {
+        let bits = self.to_bits() as i64;
+        bits ^ (((bits >> 63) as u64 >> 1) as i64)
+    }
+
+    fn times_power_of_two(self, exponent: i32) -> Self {
+        let half = exponent / 2;
+        let power = |exponent: i32| Self::from_bits(((exponent + 1023) as u64) << 52);
+        self * power(half) * power(exponent - half)
+    }
+}

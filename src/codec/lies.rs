@@ -1,0 +1,107 @@
+//! Values that are not what their datatype says.
+
+use super::float::Float;
+use super::survey::spread;
+
+/// Whether all values are whole numbers, and some are not zero. Such values count, number or mark
+/// something, and a program that reads them back means them exactly.
+pub fn are_integers<T: Float>(values: &[T]) -> bool {
+    let is_integer = |value: T| {
+        let value: f64 = value.into();
+        value.trunc() == value
+    };
+    spread(values, 64).all(is_integer)
+        && values.iter().all(|&value| is_integer(value))
+        && values.iter().any(|&value| value.into() != 0.0)
+}
+
+/// Pairs that are looked at for doubles.
+const PAIRS: usize = 256;
+
+/// Whether values are doubles that a program sends as twice as many single-precision numbers. The high
+/// half of a double looks like a float of a narrow range; the low half is mantissa bits, which as a float
+/// have any exponent whatever, or, where the double was made from a float, zeros in their 29 low bits.
+pub fn are_doubles<T: Float>(values: &[T]) -> bool {
+    if size_of::<T>() != 4 || values.len() < 64 || !values.len().is_multiple_of(2) {
+        return false;
+    }
+    let pairs = values.as_chunks::<2>().0;
+    let bits = |half: usize| spread(pairs, PAIRS).map(move |pair| pair[half].bits() as u32);
+    let exponents = |half: usize| {
+        let mut exponents: Vec<u32> = bits(half).map(|bits| bits >> 23 & 0xff).collect();
+        exponents.sort_unstable();
+        exponents.dedup();
+        exponents.len()
+    };
+    let looked_at = spread(pairs, PAIRS).count();
+    let (low, high) = (exponents(0), exponents(1));
+    // Of 256 exponents, n random ones are n − n²/512 + … different; half of n is far from any field.
+    let low_is_random = low > looked_at.min(128) / 2 && high * 4 < low;
+    let is_tail = |bits: u32| bits & 0x1fff_ffff == 0;
+    let low_is_tail = bits(0).all(is_tail)
+        && bits(0).any(|bits| bits != 0)
+        && bits(1).filter(|&bits| !is_tail(bits)).count() * 2 > looked_at;
+    low_is_random || low_is_tail
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_known() {
+        assert!(are_integers(&[0.0f32, 1.0, 2.0, 7e6]));
+        assert!(!are_integers(&[0.0f32, 0.0]), "zeros are coded exactly");
+        assert!(!are_integers(&[1.0f64, 2.5]));
+        let mut long = vec![4.0f32; 100_000];
+        assert!(are_integers(&long));
+        long[77_777] = 4.25;
+        assert!(!are_integers(&long));
+    }
+
+    fn halves(doubles: impl Iterator<Item = f64>) -> Vec<f32> {
+        doubles
+            .flat_map(|double| {
+                let bits = double.to_bits();
+                [
+                    f32::from_bits(bits as u32),
+                    f32::from_bits((bits >> 32) as u32),
+                ]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn doubles_in_disguise_are_known() {
+        let wave = |i: usize| 280.0 + (i as f64 * 0.1).sin() * 20.0;
+        assert!(are_doubles(&halves((0..1000).map(wave))));
+        assert!(are_doubles(&halves((0..1000).map(|i| wave(i) - 280.0))));
+        assert!(are_doubles(&halves(
+            (0..1000).map(|i| f64::from(wave(i) as f32))
+        )));
+    }
+
+    #[test]
+    fn floats_are_not_taken_for_doubles() {
+        let wave = |i: usize| (i as f32 * 0.1).sin();
+        assert!(!are_doubles(&(0..1000).map(wave).collect::<Vec<_>>()));
+        let interleaved = |i: usize| {
+            if i % 2 == 0 {
+                1e5 + wave(i)
+            } else {
+                1e-5 * wave(i)
+            }
+        };
+        assert!(!are_doubles(
+            &(0..1000).map(interleaved).collect::<Vec<_>>()
+        ));
+        // A spectrum that falls off over 30 decades, and exact zeros beside values.
+        let spectrum = |i: usize| wave(i) * 10f32.powf(-(i as f32) * 0.03);
+        assert!(!are_doubles(&(0..1000).map(spectrum).collect::<Vec<_>>()));
+        let complex = |i: usize| if i % 2 == 0 { wave(i) } else { 0.0 };
+        assert!(!are_doubles(&(0..1000).map(complex).collect::<Vec<_>>()));
+        let swapped = |i: usize| if i % 2 == 1 { wave(i) } else { 0.0 };
+        assert!(!are_doubles(&(0..1000).map(swapped).collect::<Vec<_>>()));
+        assert!(!are_doubles(&vec![0.5f64; 1000]));
+    }
+}

@@ -1,0 +1,56 @@
+//! Everything that the two ends of a message must do alike, from facts that both have.
+
+use super::boxes::Boxes;
+use super::scale::Fields;
+use super::{Coding, Element};
+use crate::layout::{Axes, Kind};
+
+/// How the values of one message fill its payload, the mask aside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub coding: Coding,
+    /// The field axis, where there is one.
+    pub fields: Option<Fields>,
+    pub boxes: Boxes,
+    /// Distance of neighbours along the first smooth axis.
+    pub smooth_stride: usize,
+}
+
+impl Plan {
+    /// The plan for `count` values along `axes` (none: flat) in `words` 64-bit words. `None` where the axes
+    /// do not make up the count, or leave a ZFP block too few bits to mean anything.
+    pub fn new(
+        coding: Coding,
+        element: Element,
+        count: usize,
+        axes: &Axes,
+        words: usize,
+    ) -> Option<Self> {
+        if coding != Coding::Zfp {
+            return Some(Self {
+                coding,
+                fields: None,
+                boxes: Boxes::default(),
+                smooth_stride: 1,
+            });
+        }
+        let fields = Fields::of(axes);
+        let stream_words = words.checked_sub(fields.as_ref().map_or(0, Fields::words))?;
+        let boxes = Boxes::new(element, count, axes, stream_words)?;
+        let before_smooth = axes.iter().take_while(|(kind, _)| *kind != Kind::Smooth);
+        let stride = before_smooth
+            .map(|&(_, extent)| extent as usize)
+            .product::<usize>();
+        Some(Self {
+            coding,
+            fields,
+            boxes,
+            smooth_stride: stride.clamp(1, count.max(1)),
+        })
+    }
+
+    /// Words that the scales take, before the streams.
+    pub fn scale_words(&self) -> usize {
+        self.fields.as_ref().map_or(0, Fields::words)
+    }
+}

@@ -1,0 +1,72 @@
+//! How far coded values are from what was sent.
+
+use super::float::Float;
+
+/// Sums over some values, from which their relative L2 error follows: |x − x̂| ÷ |x|.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    values: usize,
+    difference: f64,
+    norm: f64,
+}
+
+impl Tally {
+    pub fn add<T: Float>(&mut self, value: T, back: T) {
+        let (value, back): (f64, f64) = (value.into(), back.into());
+        self.values += 1;
+        self.difference += (value - back) * (value - back);
+        self.norm += value * value;
+    }
+
+    /// The relative error of the values that were added.
+    pub fn error(&self) -> f64 {
+        self.error_against(0.0)
+    }
+
+    /// The relative error of a message of `count` values that reach up to `peak`, of which those added are
+    /// a sample. For codecs whose error has an absolute part, since a sample may miss the few values that
+    /// make up the norm.
+    pub fn error_of_message(&self, count: usize, peak: f64) -> f64 {
+        self.error_against(peak * peak * self.values as f64 / count.max(1) as f64)
+    }
+
+    fn error_against(&self, least_norm: f64) -> f64 {
+        let norm = self.norm.max(least_norm);
+        // Zeros that came back as zeros have no error; anything else in their place is all error.
+        match (self.difference == 0.0, norm == 0.0) {
+            (true, _) => 0.0,
+            (false, true) => f64::INFINITY,
+            (false, false) => (self.difference / norm).sqrt(),
+        }
+    }
+}
+
+/// Relative L2 errors of some messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ErrorSample {
+    pub messages: u64,
+    pub sum: f64,
+    pub worst: f64,
+}
+
+impl ErrorSample {
+    pub fn add(&mut self, error: f64) {
+        self.messages += 1;
+        self.sum += error;
+        self.worst = self.worst.max(error);
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.sum += other.sum;
+        self.worst = self.worst.max(other.worst);
+    }
+
+    pub fn mean(&self) -> f64 {
+        if self.messages == 0 {
+            0.0
+        } else {
+            self.sum / self.messages as f64
+        }
+    }
+}

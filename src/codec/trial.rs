@@ -1,0 +1,156 @@
+//! What a layout would be worth, found by coding a part of a message along it.
+
+use super::float::Float;
+use super::plan::Plan;
+use super::{Coding, Element, decode, scale, zfp};
+use crate::layout::Axes;
+
+/// A box within a message, cut out along a layout's axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Extents of the box, fastest first.
+    pub axes: Axes,
+    /// Distance in the message of neighbours along each axis.
+    pub strides: Vec<usize>,
+    /// Index in the message of the first value.
+    pub start: usize,
+}
+
+impl Window {
+    /// Indices in the message of the values of the box, in the order of its axes.
+    fn indices(&self) -> Vec<usize> {
+        self.axes.iter().zip(&self.strides).fold(
+            vec![self.start],
+            |inner, (&(_, extent), stride)| {
+                (0..extent as usize)
+                    .flat_map(|step| inner.iter().map(move |index| index + step * stride))
+                    .collect()
+            },
+        )
+    }
+}
+
+/// The error of a window that is coded at `rate` bits per value: the root mean square of the relative L2
+/// errors of the lanes. A lane is every `lanes`-th value of the message, so that with several quantities
+/// side by side the small ones count as much as the large ones. `None` where the axes cannot be coded.
+///
+/// # Safety
+/// `values` must point to the readable values of a message, aligned for the element, with the window in it.
+pub unsafe fn trial(
+    element: Element,
+    values: *const u8,
+    window: &Window,
+    rate: f64,
+    lanes: usize,
+) -> Option<f64> {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        match element {
+            Element::F32 => try_elements::<f32>(element, values.cast(), window, rate, lanes),
+            Element::F64 => try_elements::<f64>(element, values.cast(), window, rate, lanes),
+        }
+    }
+}
+
+/// # Safety
+/// As [`trial`].
+unsafe fn try_elements<T: Float>(
+    element: Element,
+    message: *const T,
+    window: &Window,
+    rate: f64,
+    lanes: usize,
+) -> Option<f64> {
+    let indices = window.indices();
+    // SAFETY: the caller promised that the window lies in the message.
+    let values: Vec<T> = indices
+        .iter()
+        .map(|&index| unsafe { *message.add(index) })
+        .collect();
+    if !values.iter().all(|value| value.is_codable()) {
+        return None;
+    }
+    let mut words = vec![0u64; (values.len() as f64 * rate / 64.0).ceil() as usize];
+    let plan = Plan::new(
+        Coding::Zfp,
+        element,
+        values.len(),
+        &window.axes,
+        words.len(),
+    )?;
+    let (scales, streams) = words.split_at_mut(plan.scale_words());
+    let scaled = plan
+        .fields
+        .as_ref()
+        .map(|fields| scale::apply(&values, fields, scales));
+    let source = scaled.as_deref().unwrap_or(&values);
+    // SAFETY: the source holds all values of the window.
+    let jobs = unsafe { plan.boxes.encode_jobs(source.as_ptr(), streams) };
+    // SAFETY: the jobs read the source and write to streams of their own.
+    unsafe { zfp::encode(&jobs, 1) };
+    let mut back = vec![T::default(); values.len()];
+    decode::decode_streams(&plan, streams, &mut back);
+    if let Some(fields) = &plan.fields {
+        scale::undo(&mut back, fields, scales);
+    }
+    let lane_of = indices.iter().map(|index| index % lanes.max(1));
+    Some(lane_error(
+        values.iter().zip(&back).zip(lane_of),
+        lanes.max(1),
+    ))
+}
+
+fn lane_error<'a, T: Float>(
+    values: impl Iterator<Item = ((&'a T, &'a T), usize)>,
+    lanes: usize,
+) -> f64 {
+    let mut sums = vec![(0.0, 0.0); lanes];
+    for ((&value, &back), lane) in values {
+        let (value, back): (f64, f64) = (value.into(), back.into());
+        sums[lane].0 += (value - back) * (value - back);
+        sums[lane].1 += value * value;
+    }
+    // A lane cannot be worse than lost, and one without values other than zero has nothing to lose.
+    let squares = sums.iter().filter(|(_, norm)| *norm > 0.0);
+    let (sum, lanes) = squares.fold((0.0, 0u32), |(sum, lanes), (difference, norm)| {
+        (sum + (difference / norm).min(1.0), lanes + 1)
+    });
+    if lanes == 0 {
+        0.0
+    } else {
+        (sum / f64::from(lanes)).sqrt()
+    }
+}
+
+/// The index around which most of a message's energy (sum of squares) lies, looked for in pieces; 0 where
+/// there is none.
+///
+/// # Safety
+/// `values` must point to `count` readable values of the element, aligned for it.
+pub unsafe fn focus(element: Element, values: *const u8, count: usize) -> usize {
+    const PIECE: usize = 512;
+    fn strongest<T: Float>(values: &[T]) -> usize {
+        let energy = |piece: &[T]| {
+            let squares = piece
+                .iter()
+                .filter(|value| value.is_codable())
+                .map(|&value| {
+                    let value: f64 = value.into();
+                    value * value
+                });
+            squares.sum::<f64>()
+        };
+        let pieces = values.chunks(PIECE).map(energy).enumerate();
+        let strongest = pieces.max_by(|one, other| one.1.total_cmp(&other.1));
+        strongest.map_or(0, |(piece, _)| {
+            (piece * PIECE + PIECE / 2).min(values.len() - 1)
+        })
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match element {
+            Element::F32 => strongest(std::slice::from_raw_parts(values.cast::<f32>(), count)),
+            Element::F64 => strongest(std::slice::from_raw_parts(values.cast::<f64>(), count)),
+        }
+    }
+}

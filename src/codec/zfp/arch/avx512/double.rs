@@ -1,0 +1,349 @@
+//! `f64` blocks ↔ bit planes.
+//!
+//! Eight registers hold one 3-D block or four 2-D blocks, four registers eight 1-D blocks: two rows of
+//! values each. [`rotate`] brings x to where a lifting step is an operation on whole registers, then y.
+//! The bits of the indices are written (register)(element), as there: y1 is the upper bit of y.
+
+use super::bytes;
+use super::lifting::{lift64, rotate, rotate_back, unlift64, weave_lanes};
+use crate::codec::zfp::arch::BATCH;
+use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
+use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
+use crate::codec::zfp::value::Float;
+use std::arch::x86_64::*;
+
+/// [`crate::codec::zfp::arch::Arch::forward`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub fn forward<S: Shape>(
+    sources: &[Source<f64>; BATCH],
+    lowest: LowestExponent,
+    headers: &mut Headers,
+    planes: &mut [Planes; BATCH],
+) -> usize {
+    let mut largest = [0; BATCH];
+    match S::DIMS {
+        1 => {
+            let sources = sources.as_chunks::<8>().0;
+            let largest = largest.as_chunks_mut::<8>().0;
+            for i in 0..Line::BATCH / 8 {
+                forward_lines(&sources[i], &mut largest[i], &mut planes[i]);
+            }
+        }
+        2 => {
+            let sources = sources.as_chunks::<4>().0;
+            let largest = largest.as_chunks_mut::<4>().0;
+            let planes = planes.as_chunks_mut::<4>().0;
+            for i in 0..Square::BATCH / 4 {
+                forward_squares(&sources[i], &mut largest[i], &mut planes[i]);
+            }
+        }
+        _ => {
+            for i in 0..Cube::BATCH {
+                largest[i] = forward_cube(&sources[i], &mut planes[i]);
+            }
+        }
+    }
+    set_headers::<S>(headers, &largest, lowest)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
+    // Two halves of z: (z0 y1)(y0 x1 x0).
+    let [low, high] = [load_half_cube(source, 0), load_half_cube(source, 2)];
+    let largest = _mm512_max_epi64(largest_magnitude(low), largest_magnitude(high));
+    let largest = _mm512_reduce_max_epi64(largest);
+    let exponent = scale_exponents(_mm512_set1_epi64(largest));
+    let low = lift_rows(rotate(four!(|i| quantize(low[i], exponent))));
+    let high = lift_rows(rotate(four!(|i| quantize(high[i], exponent))));
+    // For each y0, z in order: (z1 z0)(y1 x1 x0).
+    let even = lift_half_slices([low[0], low[1], high[0], high[1]]);
+    let odd = lift_half_slices([low[2], low[3], high[2], high[3]]);
+    let v = both(even, odd);
+    bytes::split_cube64(eight!(|i| bytes::to_negabinary64(v[i])), planes);
+    largest
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn load_half_cube(source: &Source<f64>, z: usize) -> [__m512i; 4] {
+    four!(|i| {
+        let (y, z) = (2 * (i % 2), z + i / 2);
+        load_rows(source.row::<Cube>(y, z), source.row::<Cube>(y + 1, z))
+    })
+}
+
+/// Lifts x, then y: from (x1 x0)(b y0 y1), b being z0 or a block's number, to (y0 y1)(x1 b x0).
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn lift_rows(v: [__m512i; 4]) -> [__m512i; 4] {
+    let [a, b, c, d] = rotate(lift64(v));
+    let [a, c, b, d] = lift64([a, c, b, d]);
+    [a, b, c, d]
+}
+
+/// The inverse of [`lift_rows`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn unlift_rows([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    let [a, c, b, d] = unlift64([a, c, b, d]);
+    unlift64(rotate_back([a, b, c, d]))
+}
+
+/// Lifts z: from (z1 y1)(x1 z0 x0) to (z1 z0)(y1 x1 x0).
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn lift_half_slices([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    lift64([
+        _mm512_shuffle_i64x2::<0x88>(a, b),
+        _mm512_shuffle_i64x2::<0xdd>(a, b),
+        _mm512_shuffle_i64x2::<0x88>(c, d),
+        _mm512_shuffle_i64x2::<0xdd>(c, d),
+    ])
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn both([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> [__m512i; 8] {
+    [a, b, c, d, e, f, g, h]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_squares(
+    sources: &[Source<f64>; 4],
+    all: &mut [i64; 4],
+    planes: &mut [Planes; 4],
+) {
+    let mut halves = [[_mm512_setzero_si512(); 4]; 2];
+    for (i, half) in halves.iter_mut().enumerate() {
+        let sources = &sources[2 * i..][..2];
+        // (b0 y1)(y0 x1 x0), then (x1 x0)(b0 y0 y1).
+        let v = four!(|i| {
+            let (source, y) = (&sources[i / 2], 2 * (i % 2));
+            load_rows(source.row::<Square>(y, 0), source.row::<Square>(y + 1, 0))
+        });
+        let v = rotate(v);
+        let largest = largest_magnitude(v);
+        let largest = _mm512_max_epi64(largest, _mm512_shuffle_i64x2::<0xb1>(largest, largest));
+        let largest = _mm512_max_epi64(largest, _mm512_permutex_epi64::<0xb1>(largest));
+        let exponent = scale_exponents(largest);
+        all[2 * i] = _mm_cvtsi128_si64(_mm512_castsi512_si128(largest));
+        all[2 * i + 1] = _mm_cvtsi128_si64(_mm512_extracti64x2_epi64::<2>(largest));
+        *half = lift_rows(four!(|i| quantize(v[i], exponent)));
+    }
+    let v = both(halves[0], halves[1]);
+    bytes::split_squares64(eight!(|i| bytes::to_negabinary64(v[i])), planes);
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_lines(sources: &[Source<f64>; 8], all: &mut [i64; 8], planes: &mut Planes) {
+    // (b2 b0)(b1 x1 x0), then (x1 x0)(b2 b1 b0).
+    let v = four!(|i| {
+        let b = i / 2 * 4 + i % 2;
+        load_rows(sources[b].row::<Line>(0, 0), sources[b + 2].row::<Line>(0, 0))
+    });
+    let v = rotate(v);
+    let largest = largest_magnitude(v);
+    let exponent = scale_exponents(largest);
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_si512(all.as_mut_ptr().cast(), largest) };
+    let v = lift64(four!(|i| quantize(v[i], exponent)));
+    bytes::split_lines64(four!(|i| bytes::to_negabinary64(v[i])), planes);
+}
+
+/// The exponent of the factor from values to integers is this less the biased exponent.
+const SCALE: f64 = 1085.0;
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn set_headers<S: Shape>(
+    headers: &mut Headers,
+    largest: &[i64; BATCH],
+    lowest: LowestExponent,
+) -> usize {
+    let mut nonfinite = 0;
+    let eights = largest.as_chunks::<8>().0.iter().take(S::BATCH / 8);
+    for (i, largest) in eights.enumerate() {
+        // SAFETY: 64 readable bytes.
+        let largest = unsafe { _mm512_loadu_si512(largest.as_ptr().cast()) };
+        let infinity = _mm512_set1_epi64(f64::INFINITY.to_bits() as i64);
+        let finite = _mm512_cmplt_epi64_mask(largest, infinity);
+        let some = _mm512_test_epi64_mask(largest, largest);
+        let one = _mm256_set1_epi32(1);
+        let biased = _mm512_cvtepi64_epi32(_mm512_srli_epi64::<52>(largest));
+        let biased = _mm256_add_epi32(biased, one);
+        let above = _mm256_set1_epi32(lowest.planes_above::<f64, S>());
+        let planes = _mm256_min_epi32(_mm256_add_epi32(biased, above), _mm256_set1_epi32(64));
+        let coded = finite & some & _mm256_cmpgt_epi32_mask(planes, _mm256_setzero_si256());
+        let bits = _mm256_maskz_or_epi32(coded, _mm256_slli_epi32::<1>(biased), one);
+        let planes = _mm256_maskz_mov_epi32(coded, planes);
+        // SAFETY: each is 32 writable bytes.
+        unsafe {
+            _mm256_storeu_si256(headers.bits.as_mut_ptr().add(8 * i).cast(), bits);
+            _mm256_storeu_si256(headers.planes.as_mut_ptr().add(8 * i).cast(), planes);
+        }
+        nonfinite += finite.count_zeros() as usize;
+    }
+    nonfinite
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
+    // SAFETY: each row is 32 readable bytes.
+    unsafe {
+        let a = _mm256_loadu_si256(a.as_ptr().cast());
+        let b = _mm256_loadu_si256(b.as_ptr().cast());
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)
+    }
+}
+
+/// Of the values in the same place of the four registers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn largest_magnitude(v: [__m512i; 4]) -> __m512i {
+    let magnitude = _mm512_set1_epi64(i64::MAX);
+    let [a, b, c, d] = four!(|i| _mm512_and_si512(v[i], magnitude));
+    _mm512_max_epi64(_mm512_max_epi64(a, b), _mm512_max_epi64(c, d))
+}
+
+/// Largest magnitudes → exponents of the factors from values to integers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn scale_exponents(largest: __m512i) -> __m512d {
+    let biased = _mm512_cvtepi64_pd(_mm512_srli_epi64::<52>(largest));
+    // ZFP's exponents are one above IEEE's.
+    _mm512_sub_pd(_mm512_set1_pd(SCALE - 1.0), biased)
+}
+
+/// Bits of floats, times 2 to the power `exponent`, towards zero.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
+    _mm512_cvttpd_epi64(_mm512_scalef_pd(_mm512_castsi512_pd(v), exponent))
+}
+
+/// [`crate::codec::zfp::arch::Arch::inverse`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub fn inverse<S: Shape>(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    blocks: &mut [[f64; 64]; BATCH],
+) {
+    match S::DIMS {
+        1 => {
+            let planes = planes.as_chunks::<8>().0;
+            let blocks = blocks.as_chunks_mut::<8>().0;
+            for i in 0..Line::BATCH / 8 {
+                let headers: [Header; 8] = eight!(|b| headers.get(8 * i + b));
+                inverse_lines(&headers, &planes[i], &mut blocks[i]);
+            }
+        }
+        2 => {
+            let planes = planes.as_chunks::<4>().0;
+            let blocks = blocks.as_chunks_mut::<4>().0;
+            for i in 0..Square::BATCH / 4 {
+                let headers: [Header; 4] = four!(|b| headers.get(4 * i + b));
+                inverse_squares(&headers, &planes[i], &mut blocks[i]);
+            }
+        }
+        _ => {
+            for i in 0..Cube::BATCH {
+                inverse_cube(headers.get(i), &planes[i], &mut blocks[i]);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
+    if !header.is_coded() {
+        block.fill(0.0);
+        return;
+    }
+    let v = bytes::join_cube64(planes);
+    let v = eight!(|i| bytes::from_negabinary64(v[i]));
+    let even = unlift64([v[0], v[1], v[2], v[3]]);
+    let odd = unlift64([v[4], v[5], v[6], v[7]]);
+    let factor = _mm512_set1_pd(factor(header));
+    for half in 0..2 {
+        let z = 2 * half;
+        let [a, b] = weave_lanes(even[z], even[z + 1]);
+        let [c, d] = weave_lanes(odd[z], odd[z + 1]);
+        let v = rotate_back(unlift_rows([a, b, c, d]));
+        let rows = &mut block.as_chunks_mut::<8>().0[4 * half..][..4];
+        for (v, rows) in v.into_iter().zip(rows) {
+            store(_mm512_mul_pd(_mm512_cvtepi64_pd(v), factor), rows);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f64; 64]; 4]) {
+    let v = bytes::join_squares64(planes);
+    let [a, b, c, d, e, f, g, h] = eight!(|i| bytes::from_negabinary64(v[i]));
+    let halves = [[a, b, c, d], [e, f, g, h]];
+    let headers = headers.as_chunks::<2>().0;
+    let blocks = blocks.as_chunks_mut::<2>().0;
+    for ((half, headers), blocks) in halves.into_iter().zip(headers).zip(blocks) {
+        let v = rotate_back(unlift_rows(half));
+        for (i, v) in v.into_iter().enumerate() {
+            let header = headers[i / 2];
+            let rows = &mut blocks[i / 2].as_chunks_mut::<8>().0[i % 2];
+            if header.is_coded() {
+                let factor = _mm512_set1_pd(factor(header));
+                store(_mm512_mul_pd(_mm512_cvtepi64_pd(v), factor), rows);
+            } else {
+                rows.fill(0.0);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64; 64]; 8]) {
+    // Word w of every block: for each, the top bytes of its coefficients, then the next lower ones.
+    let pairs = four!(|w| {
+        let words: [u64; 8] = eight!(|b| planes[b][w]);
+        // SAFETY: 64 readable bytes.
+        bytes::join_line_words(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
+    });
+    let v = bytes::join_lines64(pairs);
+    let v = rotate_back(unlift64(four!(|i| bytes::from_negabinary64(v[i]))));
+    for (first, v) in [0, 1, 4, 5].into_iter().zip(v) {
+        let headers = [headers[first], headers[first + 2]];
+        let [a, b] =
+            headers.map(|header| if header.is_coded() { factor(header) } else { 0.0 });
+        let coded =
+            u8::from(headers[0].is_coded()) * 0xf | u8::from(headers[1].is_coded()) * 0xf0;
+        let factors = _mm512_setr_pd(a, a, a, a, b, b, b, b);
+        let mut values = [0.0; 8];
+        store(
+            _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v), factors),
+            &mut values,
+        );
+        blocks[first][..4].copy_from_slice(&values[..4]);
+        blocks[first + 2][..4].copy_from_slice(&values[4..]);
+    }
+}
+
+/// From integers to values.
+fn factor(header: Header) -> f64 {
+    f64::power_of_two(header.biased_exponent() as i32 - SCALE as i32)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn store(v: __m512d, values: &mut [f64; 8]) {
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_pd(values.as_mut_ptr(), v) }
+}

@@ -1,0 +1,152 @@
+//! x86-64 with AVX-512 as of Ice Lake and Zen 4: byte permutes across a register (VBMI) and bit matrix
+//! transposes (GFNI) make bit planes.
+
+/// `[e(0), e(1), e(2), e(3)]`. A closure for `array::map` would be a function of its own, called with its
+/// registers in memory.
+macro_rules! four {
+    (|$i:ident| $e:expr) => {
+        [four!(0, $i, $e), four!(1, $i, $e), four!(2, $i, $e), four!(3, $i, $e)]
+    };
+    ($n:expr, $i:ident, $e:expr) => {{
+        let $i: usize = $n;
+        $e
+    }};
+}
+
+/// As `four`.
+macro_rules! eight {
+    (|$i:ident| $e:expr) => {
+        [
+            four!(0, $i, $e),
+            four!(1, $i, $e),
+            four!(2, $i, $e),
+            four!(3, $i, $e),
+            four!(4, $i, $e),
+            four!(5, $i, $e),
+            four!(6, $i, $e),
+            four!(7, $i, $e),
+        ]
+    };
+}
+
+mod bytes;
+mod double;
+mod lanes;
+mod lifting;
+mod single;
+
+use super::bmi2::Bmi2;
+use super::{Arch, BATCH};
+use crate::codec::zfp::Value;
+use crate::codec::zfp::bits::BitWriter;
+use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::encoder::BlockBits;
+use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
+use crate::codec::zfp::shape::Shape;
+use crate::codec::zfp::transform::{Headers, LowestExponent};
+use crate::codec::zfp::value::Int;
+
+/// Proof that the machine has the instructions.
+#[derive(Clone, Copy)]
+pub struct Avx512(());
+
+impl Avx512 {
+    pub fn new() -> Option<Avx512> {
+        let present = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512cd")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("gfni")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        present.then_some(Avx512(()))
+    }
+}
+
+impl Arch for Avx512 {
+    type Bmi = Bmi2;
+
+    #[inline(always)]
+    fn bmi(self) -> Bmi2 {
+        // SAFETY: `self` proves that the machine has BMI2 too.
+        unsafe { Bmi2::assumed() }
+    }
+
+    #[inline(always)]
+    fn forward<T: Value, S: Shape>(
+        self,
+        sources: &[Source<T>; BATCH],
+        lowest: LowestExponent,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) -> usize {
+        // SAFETY: `self` proves that the machine has the instructions; the only value type of 32 bits is
+        // `f32`, the only one of 64 `f64`.
+        unsafe {
+            if T::Int::BITS == 32 {
+                single::forward::<S>(Source::reinterpret(sources), lowest, headers, planes)
+            } else {
+                double::forward::<S>(Source::reinterpret(sources), lowest, headers, planes)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn inverse<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &[Planes; BATCH],
+        blocks: &mut [[T; 64]; BATCH],
+    ) {
+        let blocks: *mut _ = blocks;
+        // SAFETY: as in `forward`.
+        unsafe {
+            if T::Int::BITS == 32 {
+                single::inverse::<S>(headers, planes, &mut *blocks.cast());
+            } else {
+                double::inverse::<S>(headers, planes, &mut *blocks.cast());
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn encode<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &[Planes; BATCH],
+        budget: usize,
+        coded: &mut [BlockBits; BATCH],
+    ) {
+        // SAFETY: `self` proves that the machine has the instructions.
+        unsafe { lanes::encode::<T, S>(headers, planes, budget, coded) }
+    }
+}
+
+/// [`range::encode`], compiled for this kind of machine.
+///
+/// # Safety
+/// As [`range::encode`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub unsafe fn encode<T: Value>(
+    arch: Avx512,
+    task: &EncodeTask<T>,
+    writer: &mut BitWriter,
+) -> usize {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { range::encode(arch, task, writer) }
+}
+
+/// [`range::decode`], compiled for this kind of machine.
+///
+/// # Safety
+/// As [`range::decode`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub unsafe fn decode<T: Value>(arch: Avx512, task: &DecodeTask<T>) -> usize {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { range::decode(arch, task) }
+}

@@ -1,0 +1,298 @@
+//! `f32` blocks ↔ bit planes.
+//!
+//! Four registers hold one 3-D block, four 2-D blocks or sixteen 1-D blocks. Their values start out
+//! row by row: register, 128-bit lane and element are (z, y, x) of a 3-D block, (block, y, x) in 2-D,
+//! (block, block, x) in 1-D. Transposing elements or lanes with registers brings each axis in turn to
+//! where a lifting step is an operation on whole registers.
+
+use super::bytes;
+use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32};
+use crate::codec::zfp::arch::BATCH;
+use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
+use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
+use crate::codec::zfp::value::Float;
+use std::arch::x86_64::*;
+
+type Registers = [__m512i; 4];
+
+/// [`crate::codec::zfp::arch::Arch::forward`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub fn forward<S: Shape>(
+    sources: &[Source<f32>; BATCH],
+    lowest: LowestExponent,
+    headers: &mut Headers,
+    planes: &mut [Planes; BATCH],
+) -> usize {
+    let largest = match S::DIMS {
+        1 => forward_lines(sources, planes),
+        2 => forward_squares(sources, planes),
+        _ => {
+            let mut largest = [0; BATCH];
+            for i in 0..Cube::BATCH {
+                largest[i] = forward_cube(&sources[i], &mut planes[i]);
+            }
+            load(&largest)
+        }
+    };
+    set_headers::<S>(headers, largest, lowest)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> i32 {
+    let v = four!(|z| load_rows(four!(|y| source.row::<Cube>(y, z))));
+    let largest = _mm512_reduce_max_epi32(largest_magnitude(v));
+    let exponent = scale_exponents(_mm512_set1_epi32(largest));
+    let v = lift32(transpose_elements(four!(|i| quantize(v[i], exponent))));
+    let v = lift32(transpose_lanes(v));
+    let v = lift32(transpose_elements(v));
+    bytes::split_cube32(four!(|i| bytes::to_negabinary32(v[i])), planes);
+    largest
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_squares(
+    sources: &[Source<f32>; BATCH],
+    planes: &mut [Planes; BATCH],
+) -> __m512i {
+    let mut all = [0; BATCH];
+    let sources = sources.as_chunks::<4>().0;
+    let planes = planes.as_chunks_mut::<4>().0;
+    for i in 0..Square::BATCH / 4 {
+        let (sources, planes) = (&sources[i], &mut planes[i]);
+        let v = four!(|b| load_rows(four!(|y| sources[b].row::<Square>(y, 0))));
+        let v = transpose_elements(v);
+        // Element b of every lane: block b.
+        let largest = largest_magnitude(v);
+        let largest = _mm512_max_epi32(largest, _mm512_shuffle_i32x4::<0x4e>(largest, largest));
+        let largest = _mm512_max_epi32(largest, _mm512_shuffle_i32x4::<0xb1>(largest, largest));
+        let exponent = scale_exponents(largest);
+        let four: &mut [i32; 4] = &mut all.as_chunks_mut().0[i];
+        // SAFETY: 16 writable bytes.
+        unsafe { _mm_storeu_si128(four.as_mut_ptr().cast(), _mm512_castsi512_si128(largest)) };
+        let v = lift32(four!(|i| quantize(v[i], exponent)));
+        let v = lift32(transpose_lanes(v));
+        bytes::split_squares32(four!(|i| bytes::to_negabinary32(v[i])), planes);
+    }
+    load(&all)
+}
+
+/// The block that lane `lane` of register `register` starts out with. After the byte stage, its first
+/// eight blocks and its last are together, in order.
+const fn line(register: usize, lane: usize) -> usize {
+    register / 2 * 8 + 2 * lane + register % 2
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_lines(
+    sources: &[Source<f32>; BATCH],
+    planes: &mut [Planes; BATCH],
+) -> __m512i {
+    let v = four!(|r| load_rows(four!(|l| sources[line(r, l)].row::<Line>(0, 0))));
+    let v = transpose_elements(v);
+    let largest = largest_magnitude(v);
+    let exponent = scale_exponents(largest);
+    let v = lift32(four!(|i| quantize(v[i], exponent)));
+    bytes::split_lines32(four!(|i| bytes::to_negabinary32(v[i])), planes);
+    // Element 4 l + r is of block `line(r, l)`.
+    let order = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    _mm512_permutexvar_epi32(order, largest)
+}
+
+/// The exponent of the factor from values to integers is this less the biased exponent.
+const SCALE: f32 = 157.0;
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn set_headers<S: Shape>(
+    headers: &mut Headers,
+    largest: __m512i,
+    lowest: LowestExponent,
+) -> usize {
+    let infinity = _mm512_set1_epi32(f32::INFINITY.to_bits() as i32);
+    let finite = _mm512_cmplt_epi32_mask(largest, infinity);
+    let some = _mm512_test_epi32_mask(largest, largest);
+    let one = _mm512_set1_epi32(1);
+    let biased = _mm512_srli_epi32::<23>(largest);
+    let biased = _mm512_add_epi32(biased, one);
+    let above = _mm512_set1_epi32(lowest.planes_above::<f32, S>());
+    let planes = _mm512_min_epi32(_mm512_add_epi32(biased, above), _mm512_set1_epi32(32));
+    let coded = finite & some & _mm512_cmpgt_epi32_mask(planes, _mm512_setzero_si512());
+    let bits = _mm512_maskz_or_epi32(coded, _mm512_slli_epi32::<1>(biased), one);
+    let planes = _mm512_maskz_mov_epi32(coded, planes);
+    // SAFETY: each is 64 writable bytes.
+    unsafe {
+        _mm512_storeu_si512(headers.bits.as_mut_ptr().cast(), bits);
+        _mm512_storeu_si512(headers.planes.as_mut_ptr().cast(), planes);
+    }
+    finite.count_zeros() as usize
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn load(elements: &[i32; 16]) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    unsafe { _mm512_loadu_si512(elements.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
+    // SAFETY: each row is 16 readable bytes.
+    let [a, b, c, d] = four!(|i| unsafe { _mm_loadu_si128(rows[i].as_ptr().cast()) });
+    let v = _mm512_castsi128_si512(a);
+    let v = _mm512_inserti32x4::<1>(v, b);
+    let v = _mm512_inserti32x4::<2>(v, c);
+    _mm512_inserti32x4::<3>(v, d)
+}
+
+/// Of the values in the same place of the four registers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn largest_magnitude(v: Registers) -> __m512i {
+    let magnitude = _mm512_set1_epi32(i32::MAX);
+    let [a, b, c, d] = four!(|i| _mm512_and_si512(v[i], magnitude));
+    _mm512_max_epi32(_mm512_max_epi32(a, b), _mm512_max_epi32(c, d))
+}
+
+/// Largest magnitudes → exponents of the factors from values to integers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn scale_exponents(largest: __m512i) -> __m512 {
+    let biased = _mm512_cvtepi32_ps(_mm512_srli_epi32::<23>(largest));
+    // ZFP's exponents are one above IEEE's.
+    _mm512_sub_ps(_mm512_set1_ps(SCALE - 1.0), biased)
+}
+
+/// Bits of floats, times 2 to the power `exponent`, towards zero.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn quantize(v: __m512i, exponent: __m512) -> __m512i {
+    _mm512_cvttps_epi32(_mm512_scalef_ps(_mm512_castsi512_ps(v), exponent))
+}
+
+/// [`crate::codec::zfp::arch::Arch::inverse`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub fn inverse<S: Shape>(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    blocks: &mut [[f32; 64]; BATCH],
+) {
+    match S::DIMS {
+        1 => inverse_lines(headers, planes, blocks),
+        2 => inverse_squares(headers, planes, blocks),
+        _ => {
+            for i in 0..Cube::BATCH {
+                inverse_cube(headers.get(i), &planes[i], &mut blocks[i]);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
+    if !header.is_coded() {
+        block.fill(0.0);
+        return;
+    }
+    let v = bytes::join_cube32(planes);
+    let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
+    let v = unlift32(transpose_elements(v));
+    let v = unlift32(transpose_lanes(v));
+    let v = transpose_elements(v);
+    let factor = _mm512_set1_ps(factor(header));
+    for (v, values) in v.into_iter().zip(block.as_chunks_mut::<16>().0) {
+        store(_mm512_mul_ps(_mm512_cvtepi32_ps(v), factor), values);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_squares(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    blocks: &mut [[f32; 64]; BATCH],
+) {
+    let planes = planes.as_chunks::<4>().0;
+    let blocks = blocks.as_chunks_mut::<4>().0;
+    for i in 0..Square::BATCH / 4 {
+        let (planes, blocks) = (&planes[i], &mut blocks[i]);
+        let v = bytes::join_squares32(planes);
+        let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
+        let v = unlift32(transpose_lanes(v));
+        let v = transpose_elements(v);
+        for (b, (v, block)) in v.into_iter().zip(blocks).enumerate() {
+            let header = headers.get(4 * i + b);
+            let values = &mut block.as_chunks_mut::<16>().0[0];
+            if header.is_coded() {
+                let factor = _mm512_set1_ps(factor(header));
+                store(_mm512_mul_ps(_mm512_cvtepi32_ps(v), factor), values);
+            } else {
+                values.fill(0.0);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_lines(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    blocks: &mut [[f32; 64]; BATCH],
+) {
+    // Register r, lane l: block 4 r + l.
+    let v = four!(|r| bytes::join_lines32(&planes.as_chunks::<4>().0[r]));
+    let v = four!(|i| bytes::from_negabinary32(v[i]));
+    let v = transpose_elements(unlift32(transpose_elements(v)));
+    let factors = factors(headers);
+    let blocks = blocks.as_chunks_mut::<4>().0;
+    for (r, (v, blocks)) in v.into_iter().zip(blocks).enumerate() {
+        let r = _mm512_set1_epi32(4 * r as i32);
+        let lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        let factors = _mm512_permutexvar_epi32(_mm512_add_epi32(r, lane), factors);
+        let coded = _mm512_test_epi32_mask(factors, factors);
+        let factors = _mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX));
+        let values = _mm512_cvtepi32_ps(v);
+        let values = _mm512_maskz_mul_ps(coded, values, _mm512_castsi512_ps(factors));
+        // SAFETY: each is 16 writable bytes.
+        unsafe {
+            _mm_storeu_ps(blocks[0].as_mut_ptr(), _mm512_castps512_ps128(values));
+            _mm_storeu_ps(blocks[1].as_mut_ptr(), _mm512_extractf32x4_ps::<1>(values));
+            _mm_storeu_ps(blocks[2].as_mut_ptr(), _mm512_extractf32x4_ps::<2>(values));
+            _mm_storeu_ps(blocks[3].as_mut_ptr(), _mm512_extractf32x4_ps::<3>(values));
+        }
+    }
+}
+
+/// Bits of [`factor`] of each block, with the sign bit set; 0 for a block that is not coded.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn factors(headers: &Headers) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    let bits = unsafe { _mm512_loadu_si512(headers.bits.as_ptr().cast()) };
+    let coded = _mm512_test_epi32_mask(bits, bits);
+    let exponent = _mm512_cvtepi32_ps(_mm512_srli_epi32::<1>(bits));
+    let exponent = _mm512_sub_ps(exponent, _mm512_set1_ps(SCALE));
+    let factors = _mm512_castps_si512(_mm512_scalef_ps(_mm512_set1_ps(-1.0), exponent));
+    _mm512_maskz_mov_epi32(coded, factors)
+}
+
+/// From integers to values.
+fn factor(header: Header) -> f32 {
+    f32::power_of_two(header.biased_exponent() as i32 - SCALE as i32)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+fn store(v: __m512, values: &mut [f32; 16]) {
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_ps(values.as_mut_ptr(), v) }
+}

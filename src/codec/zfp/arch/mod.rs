@@ -1,0 +1,173 @@
+//! The stages of the codec that a machine's instructions matter to, once per kind of machine.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
+mod scalar;
+
+use super::bits::BitWriter;
+use super::blocks::Source;
+use super::decoder;
+use super::encoder::{self, BlockBits};
+use super::planes::Planes;
+use super::range::{self, DecodeTask, EncodeTask};
+use super::shape::Shape;
+use super::transform::{Headers, LowestExponent};
+use super::Value;
+use std::sync::OnceLock;
+
+/// The most blocks that go through a stage together; see [`Shape::BATCH`].
+pub const BATCH: usize = 16;
+
+/// Bit manipulation that some machines have instructions for.
+pub trait Bmi: Copy {
+    /// The bits of `word` under the ones of `mask`, moved together at the low end.
+    fn extract(self, word: u64, mask: u64) -> u64;
+    /// The position of the one-bit of `mask` that has `rank` ones below it; 64 if there is none.
+    fn select(self, mask: u64, rank: u32) -> u32;
+    /// The low 16 bits of `word`, moved to bits 0, 4, 8 and so on.
+    fn spread(self, word: u64) -> u64;
+    /// Bits 0, 4, 8 and so on of `word`, moved together at the low end.
+    fn unspread(self, word: u64) -> u64;
+}
+
+/// A kind of machine. A value of the type is the proof that we run on one.
+pub trait Arch: Copy + Send + Sync {
+    type Bmi: Bmi;
+    fn bmi(self) -> Self::Bmi;
+
+    /// Headers and bit planes of [`BATCH`] blocks. Returns how many of them hold a NaN or an
+    /// infinity; those are not coded.
+    fn forward<T: Value, S: Shape>(
+        self,
+        sources: &[Source<T>; BATCH],
+        lowest: LowestExponent,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) -> usize;
+
+    /// Values of [`BATCH`] blocks from their headers and bit planes.
+    fn inverse<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &[Planes; BATCH],
+        blocks: &mut [[T; 64]; BATCH],
+    );
+
+    /// The bits of [`BATCH`] blocks with these headers and planes, up to bit `budget` or a little more.
+    #[inline(always)]
+    fn encode<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &[Planes; BATCH],
+        budget: usize,
+        coded: &mut [BlockBits; BATCH],
+    ) {
+        for (i, (planes, coded)) in planes.iter().zip(coded).take(S::BATCH).enumerate() {
+            let header = headers.get(i);
+            coded.clear();
+            if header.is_coded() {
+                coded.push(header.bits.into(), T::HEADER_BITS);
+                encoder::encode_planes::<S>(planes, header.planes, budget, coded);
+            } else {
+                coded.push(0, 1);
+            }
+        }
+    }
+
+    /// One block's planes from the bits `position..end` of `words`; see [`decoder::decode_planes`].
+    #[inline(always)]
+    fn decode<S: Shape>(
+        self,
+        words: &[u64],
+        position: usize,
+        end: usize,
+        count: u32,
+        planes: &mut Planes,
+    ) -> usize {
+        decoder::decode_planes::<S>(words, position, end, count, self.bmi(), planes)
+    }
+}
+
+/// The kinds of machine, from the one that every program runs on upwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Scalar,
+    Avx2,
+    Avx512,
+}
+
+impl Kind {
+    /// The best one that this machine is.
+    pub fn best() -> Kind {
+        static BEST: OnceLock<Kind> = OnceLock::new();
+        *BEST.get_or_init(|| Kind::all().pop().unwrap_or(Kind::Scalar))
+    }
+
+    /// Every kind that this machine is, the best one last.
+    pub fn all() -> Vec<Kind> {
+        let kinds = [Kind::Scalar, Kind::Avx2, Kind::Avx512];
+        kinds.into_iter().filter(|kind| kind.is_present()).collect()
+    }
+
+    fn is_present(self) -> bool {
+        match self {
+            Kind::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => avx2::Avx2::new().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => avx512::Avx512::new().is_some(),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+
+    /// Encodes some blocks; see [`range::encode`]. A kind that this machine is not runs as portable code.
+    ///
+    /// # Safety
+    /// As [`range::encode`].
+    pub unsafe fn encode<T: Value>(self, task: &EncodeTask<T>, writer: &mut BitWriter) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx512
+            && let Some(arch) = avx512::Avx512::new()
+        {
+            // SAFETY: the caller's promise, handed on; `arch` proves that the machine has the instructions.
+            return unsafe { avx512::encode(arch, task, writer) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx2
+            && let Some(arch) = avx2::Avx2::new()
+        {
+            // SAFETY: as above.
+            return unsafe { avx2::encode(arch, task, writer) };
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { range::encode(scalar::Scalar, task, writer) }
+    }
+
+    /// Decodes some blocks; see [`range::decode`]. A kind that this machine is not runs as portable code.
+    ///
+    /// # Safety
+    /// As [`range::decode`].
+    pub unsafe fn decode<T: Value>(self, task: &DecodeTask<T>) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx512
+            && let Some(arch) = avx512::Avx512::new()
+        {
+            // SAFETY: the caller's promise, handed on; `arch` proves that the machine has the instructions.
+            return unsafe { avx512::decode(arch, task) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx2
+            && let Some(arch) = avx2::Avx2::new()
+        {
+            // SAFETY: as above.
+            return unsafe { avx2::decode(arch, task) };
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { range::decode(scalar::Scalar, task) }
+    }
+}

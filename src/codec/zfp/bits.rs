@@ -1,0 +1,131 @@
+//! Bit strings in 64-bit words, the lowest bit of the first word first.
+
+/// Appends bit strings to the words of a stream. Past the end it writes nothing and remembers that.
+pub struct BitWriter<'a> {
+    words: &'a mut [u64],
+    /// The word being filled.
+    at: usize,
+    /// Its bits so far, `fill` of them.
+    pending: u64,
+    fill: u32,
+    overflow: bool,
+}
+
+impl<'a> BitWriter<'a> {
+    pub fn new(words: &'a mut [u64]) -> Self {
+        BitWriter {
+            words,
+            at: 0,
+            pending: 0,
+            fill: 0,
+            overflow: false,
+        }
+    }
+
+    /// Appends the first `bits` bits of `source`, which must hold that many.
+    #[inline(always)]
+    pub fn append(&mut self, source: &[u64], bits: usize) {
+        let (whole, rest) = (bits / 64, (bits % 64) as u32);
+        let fill = self.fill;
+        let full = (fill as usize + bits) / 64;
+        let Some(target) = self.words.get_mut(self.at..self.at + full) else {
+            self.overflow = true;
+            return;
+        };
+        // One loop for every alignment: a copy of its own for aligned words would not pay for its call.
+        let mut pending = self.pending;
+        for (target, &word) in target.iter_mut().zip(&source[..whole]) {
+            *target = pending | word << fill;
+            pending = word >> 1 >> (63 - fill);
+        }
+        if rest > 0 {
+            let last = source[whole] & low_bits(rest);
+            pending |= last << fill;
+            if full > whole {
+                target[whole] = pending;
+                pending = last >> 1 >> (63 - fill);
+            }
+        }
+        self.pending = pending;
+        self.at += full;
+        self.fill = (fill + rest) % 64;
+    }
+
+    /// Writes the last, partial word, its other bits zero. Returns the number of words written, or
+    /// `None` when they did not all fit.
+    pub fn finish(self) -> Option<usize> {
+        if self.overflow {
+            return None;
+        }
+        if self.fill > 0 {
+            *self.words.get_mut(self.at)? = self.pending;
+        }
+        Some(self.at + usize::from(self.fill > 0))
+    }
+
+    /// Bits appended so far.
+    pub fn position(&self) -> usize {
+        self.at * 64 + self.fill as usize
+    }
+}
+
+/// A word whose low `count` bits are set; `count` is at most 64.
+#[inline(always)]
+pub fn low_bits(count: u32) -> u64 {
+    u64::MAX.unbounded_shr(64 - count)
+}
+
+/// The 64 bits of `words` that start at bit `position`; zeros past the end.
+#[inline(always)]
+pub fn peek(words: &[u64], position: usize) -> u64 {
+    let (index, shift) = (position / 64, (position % 64) as u32);
+    let low = words.get(index).copied().unwrap_or(0);
+    let high = words.get(index + 1).copied().unwrap_or(0);
+    low >> shift | (high << 1) << (63 - shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appended_bits_are_read_back() {
+        let source = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, 0x5555_5555_3333_3333];
+        let lengths = [1, 63, 64, 65, 7, 128, 130, 3, 0, 61, 192];
+        let mut words = vec![0; 16];
+        let mut writer = BitWriter::new(&mut words);
+        for &bits in &lengths {
+            writer.append(&source, bits);
+        }
+        let total: usize = lengths.iter().sum();
+        assert_eq!(writer.position(), total);
+        assert_eq!(writer.finish(), Some(total.div_ceil(64)));
+        let mut at = 0;
+        for &bits in &lengths {
+            for bit in 0..bits {
+                let expected = source[bit / 64] >> (bit % 64) & 1;
+                assert_eq!(peek(&words, at + bit) & 1, expected, "bit {bit} of {bits}");
+            }
+            at += bits;
+        }
+        assert_eq!(peek(&words, 16 * 64), 0);
+        assert_eq!(peek(&words, 16 * 64 - 8) >> 8, 0);
+    }
+
+    #[test]
+    fn a_full_stream_is_reported_and_not_overrun() {
+        let mut words = vec![0; 2];
+        let mut writer = BitWriter::new(&mut words);
+        writer.append(&[u64::MAX, u64::MAX], 120);
+        writer.append(&[u64::MAX], 9);
+        assert_eq!(writer.finish(), None);
+        assert_eq!(words[0], u64::MAX);
+
+        let mut words = vec![0; 2];
+        let mut writer = BitWriter::new(&mut words);
+        writer.append(&[u64::MAX, u64::MAX], 120);
+        writer.append(&[u64::MAX], 8);
+        assert_eq!(writer.finish(), Some(2));
+        assert_eq!(words, [u64::MAX; 2]);
+    }
+}

@@ -1,0 +1,240 @@
+//! From a grid in memory to whole blocks and back.
+
+use std::marker::PhantomData;
+
+use super::shape::Shape;
+use super::{Grid, Value};
+
+/// Where one block lies in memory.
+#[derive(Clone, Copy, Default)]
+pub struct Place {
+    /// Of the block's first value, counted in values from the grid's first.
+    pub offset: isize,
+    /// Values inside the grid along each axis, 1 to 4.
+    pub extents: [u8; 3],
+}
+
+/// The blocks of a grid in stream order, from some block on.
+pub struct Walk<'a> {
+    grid: &'a Grid,
+    /// The next block's first value, as an index into the grid.
+    at: [usize; 3],
+    place: Place,
+}
+
+impl<'a> Walk<'a> {
+    /// Starts at block number `block`.
+    pub fn new<S: Shape>(grid: &'a Grid, block: usize) -> Self {
+        let columns = grid.extents[0].div_ceil(4).max(1);
+        let rows = grid.extents[1].div_ceil(4).max(1);
+        let at = [
+            block % columns * 4,
+            block / columns % rows * 4,
+            block / columns / rows * 4,
+        ];
+        let mut walk = Walk {
+            grid,
+            at,
+            place: Place::default(),
+        };
+        walk.locate::<S>();
+        walk
+    }
+
+    /// The next block. The caller counts: past the last block the answer means nothing.
+    #[inline(always)]
+    pub fn step<S: Shape>(&mut self) -> Place {
+        let place = self.place;
+        self.at[0] += 4;
+        self.place.offset += 4 * self.grid.strides[0];
+        if self.at[0] + 4 > self.grid.extents[0] {
+            self.turn::<S>();
+        }
+        place
+    }
+
+    /// At the last block of a row, and after it.
+    #[inline(never)]
+    fn turn<S: Shape>(&mut self) {
+        for axis in 0..S::DIMS - 1 {
+            if self.at[axis] >= self.grid.extents[axis] {
+                self.at[axis] = 0;
+                self.at[axis + 1] += 4;
+            }
+        }
+        self.locate::<S>();
+    }
+
+    fn locate<S: Shape>(&mut self) {
+        self.place.offset = 0;
+        self.place.extents = [1; 3];
+        for axis in 0..S::DIMS {
+            let (at, extent) = (self.at[axis], self.grid.extents[axis]);
+            self.place.offset += at as isize * self.grid.strides[axis];
+            self.place.extents[axis] = extent.saturating_sub(at).min(4) as u8;
+        }
+    }
+}
+
+/// The extents of a block that lies wholly inside its grid.
+#[inline(always)]
+pub fn whole<S: Shape>() -> [u8; 3] {
+    std::array::from_fn(|axis| if axis < S::DIMS { 4 } else { 1 })
+}
+
+/// Reads the block at `first` and pads it to a whole one.
+///
+/// # Safety
+/// The values of the block inside the grid must be readable.
+#[inline(always)]
+pub unsafe fn gather<T: Value, S: Shape>(
+    first: *const T,
+    strides: &[isize; 3],
+    extents: [u8; 3],
+    block: &mut [T; 64],
+) {
+    let [nx, ny, nz] = extents.map(usize::from);
+    for z in 0..nz {
+        for y in 0..ny {
+            for x in 0..nx {
+                let offset = index(x, y, z, strides);
+                // SAFETY: (x, y, z) is inside the grid; the caller promised it is readable.
+                block[16 * z + 4 * y + x] = unsafe { first.offset(offset).read() };
+            }
+        }
+    }
+    if extents != whole::<S>() {
+        pad::<T, S>(block, extents);
+    }
+}
+
+/// Writes the part of `block` that lies inside the grid.
+///
+/// # Safety
+/// The values of the block inside the grid must be writable.
+#[inline(always)]
+pub unsafe fn scatter<T: Value, S: Shape>(
+    first: *mut T,
+    strides: &[isize; 3],
+    extents: [u8; 3],
+    block: &[T; 64],
+) {
+    if extents == whole::<S>() && strides[0] == 1 {
+        for (i, row) in block.chunks_exact(4).take(S::SIZE / 4).enumerate() {
+            let offset = index(0, i % 4, i / 4, strides);
+            // SAFETY: the row is inside the grid; the caller promised it is writable.
+            unsafe { first.offset(offset).copy_from_nonoverlapping(row.as_ptr(), 4) };
+        }
+        return;
+    }
+    let [nx, ny, nz] = extents.map(usize::from);
+    for z in 0..nz {
+        for y in 0..ny {
+            for x in 0..nx {
+                let offset = index(x, y, z, strides);
+                // SAFETY: (x, y, z) is inside the grid; the caller promised it is writable.
+                unsafe { first.offset(offset).write(block[16 * z + 4 * y + x]) };
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn index(x: usize, y: usize, z: usize, strides: &[isize; 3]) -> isize {
+    x as isize * strides[0] + y as isize * strides[1] + z as isize * strides[2]
+}
+
+/// Fills a partial block: along x, then y, then z, each row past its end repeats its last value, and
+/// its fourth value is its first.
+fn pad<T: Value, S: Shape>(block: &mut [T; 64], extents: [u8; 3]) {
+    let [nx, ny, nz] = extents.map(usize::from);
+    for z in 0..nz {
+        for y in 0..ny {
+            pad_row(block, 16 * z + 4 * y, 1, nx);
+        }
+    }
+    if S::DIMS > 1 {
+        for z in 0..nz {
+            for x in 0..4 {
+                pad_row(block, 16 * z + x, 4, ny);
+            }
+        }
+    }
+    if S::DIMS > 2 {
+        for column in 0..16 {
+            pad_row(block, column, 16, nz);
+        }
+    }
+}
+
+fn pad_row<T: Value>(block: &mut [T; 64], first: usize, stride: usize, count: usize) {
+    if count < 2 {
+        block[first + stride] = block[first];
+    }
+    if count < 3 {
+        block[first + 2 * stride] = block[first + stride];
+    }
+    if count < 4 {
+        block[first + 3 * stride] = block[first];
+    }
+}
+
+/// A whole block that can be read: values next to each other along x, other strides free.
+///
+/// Points either into the caller's grid or at a gathered copy.
+#[derive(Clone, Copy)]
+pub struct Source<'a, T> {
+    first: *const T,
+    /// Strides in y and z.
+    strides: [isize; 2],
+    readable: PhantomData<&'a T>,
+}
+
+impl<'a, T: Value> Source<'a, T> {
+    /// # Safety
+    /// The values of the block must be readable for `'a`.
+    #[inline(always)]
+    pub unsafe fn in_place(first: *const T, strides: [isize; 2]) -> Self {
+        Source {
+            first,
+            strides,
+            readable: PhantomData,
+        }
+    }
+
+    /// The same blocks of the same values, called another type.
+    ///
+    /// # Safety
+    /// `T` and `U` must be the same type.
+    #[inline(always)]
+    pub unsafe fn reinterpret<U, const N: usize>(sources: &[Self; N]) -> &[Source<'a, U>; N] {
+        let sources: *const [Self; N] = sources;
+        // SAFETY: the caller promised that the types are the same.
+        unsafe { &*sources.cast() }
+    }
+
+    #[inline(always)]
+    pub fn copied(block: &'a [T; 64]) -> Self {
+        Source {
+            first: block.as_ptr(),
+            strides: [4, 16],
+            readable: PhantomData,
+        }
+    }
+
+    /// The four values at (0, y, z), for a block of shape `S`.
+    #[inline(always)]
+    pub fn row<S: Shape>(&self, y: usize, z: usize) -> &'a [T; 4] {
+        assert!(4 * y + 16 * z < S::SIZE);
+        let offset = y as isize * self.strides[0] + z as isize * self.strides[1];
+        // SAFETY: the row lies inside the block, which whoever made `self` promised is readable.
+        unsafe { &*self.first.offset(offset).cast() }
+    }
+
+    #[inline(always)]
+    pub fn read<S: Shape>(&self, block: &mut [T; 64]) {
+        for (i, row) in block.chunks_exact_mut(4).take(S::SIZE / 4).enumerate() {
+            row.copy_from_slice(self.row::<S>(i % 4, i / 4));
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Codes a range of one grid's blocks: gather, transform, code, append; and back.
+
+use super::arch::{Arch, BATCH};
+use super::bits::{BitWriter, low_bits, peek};
+use super::blocks::{self, Place, Source, Walk};
+use super::encoder::{BLOCK_WORDS, BlockBits};
+use super::planes::Planes;
+use super::shape::{Cube, Line, Shape, Square};
+use super::transform::{Header, Headers, LowestExponent};
+use super::value::Int;
+use super::{Grid, Mode, Value};
+use std::ops::Range;
+
+/// A mode, ready for use.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    /// Bits of every block at fixed rate.
+    pub block_bits: Option<usize>,
+    pub lowest: LowestExponent,
+}
+
+impl Limits {
+    pub fn of(mode: Mode) -> Limits {
+        match mode {
+            Mode::Rate { block_bits } => Limits {
+                block_bits: Some(block_bits as usize),
+                lowest: LowestExponent::NONE,
+            },
+            Mode::Accuracy { tolerance } => Limits {
+                block_bits: None,
+                lowest: LowestExponent::of_tolerance(tolerance),
+            },
+        }
+    }
+}
+
+/// Blocks to encode.
+pub struct EncodeTask<T> {
+    /// The grid's first value.
+    pub first: *const T,
+    pub grid: Grid,
+    pub blocks: Range<usize>,
+    pub limits: Limits,
+}
+
+/// Encodes blocks and appends them to `writer`. Returns how many of them hold a NaN or an infinity.
+///
+/// # Safety
+/// The values of the grid must be readable.
+#[inline(always)]
+pub unsafe fn encode<A: Arch, T: Value>(
+    arch: A,
+    task: &EncodeTask<T>,
+    writer: &mut BitWriter,
+) -> usize {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        match task.grid.dims {
+            1 => encode_shape::<A, T, Line>(arch, task, writer),
+            2 => encode_shape::<A, T, Square>(arch, task, writer),
+            _ => encode_shape::<A, T, Cube>(arch, task, writer),
+        }
+    }
+}
+
+/// # Safety
+/// As [`encode`].
+#[inline(always)]
+unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
+    arch: A,
+    task: &EncodeTask<T>,
+    writer: &mut BitWriter,
+) -> usize {
+    let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
+    let mut walk = Walk::new::<S>(grid, range.start);
+    let mut copies = [[T::default(); 64]; BATCH];
+    let mut headers = Headers::default();
+    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut coded = [const { BlockBits::EMPTY }; BATCH];
+    let budget = limits.block_bits.unwrap_or(usize::MAX);
+    let mut nonfinite = 0;
+    for batch in range.clone().step_by(S::BATCH) {
+        let count = (range.end - batch).min(S::BATCH);
+        let mut sources = [Source::copied(T::ZEROS); BATCH];
+        for (source, copy) in sources.iter_mut().zip(&mut copies).take(count) {
+            let place = walk.step::<S>();
+            // SAFETY: the caller promised that the grid's values are readable.
+            *source = unsafe { find::<T, S>(task.first, grid, place, copy) };
+        }
+        nonfinite +=
+            arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
+        arch.encode::<T, S>(&headers, &planes, budget, &mut coded);
+        for block in &mut coded[..count] {
+            append(block, limits.block_bits, writer);
+        }
+    }
+    nonfinite
+}
+
+/// The block at `place`, where it lies if it is whole and its rows are contiguous, else as a padded copy.
+///
+/// # Safety
+/// The values of the grid must be readable while the answer is used.
+#[inline(always)]
+unsafe fn find<'a, T: Value, S: Shape>(
+    first: *const T,
+    grid: &Grid,
+    place: Place,
+    copy: &'a mut [T; 64],
+) -> Source<'a, T> {
+    // SAFETY: `place` is a block of the grid, whose first value is at this offset.
+    let first = unsafe { first.offset(place.offset) };
+    if place.extents == blocks::whole::<S>() && grid.strides[0] == 1 {
+        // SAFETY: the block is inside the grid, and the caller promised that that is readable.
+        return unsafe { Source::in_place(first, [grid.strides[1], grid.strides[2]]) };
+    }
+    // SAFETY: as above.
+    unsafe { blocks::gather::<T, S>(first, &grid.strides, place.extents, copy) };
+    Source::copied(copy)
+}
+
+/// Appends one coded block; at fixed rate, exactly `block_bits` of it, with zeros after its end.
+#[inline(always)]
+fn append(block: &mut BlockBits, block_bits: Option<usize>, writer: &mut BitWriter) {
+    let Some(block_bits) = block_bits else {
+        block.pad(block.len());
+        writer.append(&block.words, block.len());
+        return;
+    };
+    block.pad(block_bits);
+    let coded = block_bits.min(64 * BLOCK_WORDS);
+    writer.append(&block.words, coded);
+    let mut left = block_bits - coded;
+    while left > 0 {
+        let zeros = left.min(64 * BLOCK_WORDS);
+        writer.append(&[0; BLOCK_WORDS], zeros);
+        left -= zeros;
+    }
+}
+
+/// Blocks to decode.
+pub struct DecodeTask<'a, T> {
+    pub words: &'a [u64],
+    /// Bit of `words` that the first block starts at.
+    pub position: usize,
+    pub limits: Limits,
+    pub blocks: Range<usize>,
+    /// The grid's first value.
+    pub first: *mut T,
+    pub grid: Grid,
+}
+
+/// Decodes blocks. Returns the position after the last one, which is past the end of the words when
+/// they are too few.
+///
+/// # Safety
+/// The values of the grid must be writable.
+#[inline(always)]
+pub unsafe fn decode<A: Arch, T: Value>(arch: A, task: &DecodeTask<T>) -> usize {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        match task.grid.dims {
+            1 => decode_shape::<A, T, Line>(arch, task),
+            2 => decode_shape::<A, T, Square>(arch, task),
+            _ => decode_shape::<A, T, Cube>(arch, task),
+        }
+    }
+}
+
+/// # Safety
+/// As [`decode`].
+#[inline(always)]
+unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T>) -> usize {
+    let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
+    let mut position = task.position;
+    let mut walk = Walk::new::<S>(grid, range.start);
+    let mut headers = Headers::default();
+    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut values = [[T::default(); 64]; BATCH];
+    for batch in range.clone().step_by(S::BATCH) {
+        let count = (range.end - batch).min(S::BATCH);
+        for (i, planes) in planes.iter_mut().enumerate().take(count) {
+            let mut header = Header::ZEROS;
+            position =
+                decode_block::<A, T, S>(arch, task.words, position, limits, &mut header, planes);
+            headers.set(i, header);
+        }
+        headers.bits[count..].fill(0);
+        arch.inverse::<T, S>(&headers, &planes, &mut values);
+        for block in &values[..count] {
+            let place = walk.step::<S>();
+            // SAFETY: `place` is a block of the grid, which the caller promised is writable.
+            unsafe {
+                let first = task.first.offset(place.offset);
+                blocks::scatter::<T, S>(first, &grid.strides, place.extents, block);
+            }
+        }
+    }
+    position
+}
+
+/// Header and planes of the block at bit `position`; returns where the next one starts.
+#[inline(always)]
+fn decode_block<A: Arch, T: Value, S: Shape>(
+    arch: A,
+    words: &[u64],
+    position: usize,
+    limits: Limits,
+    header: &mut Header,
+    planes: &mut Planes,
+) -> usize {
+    let Some(block_bits) = limits.block_bits else {
+        return decode_bits::<A, T, S>(
+            arch, words, position, usize::MAX, limits, header, planes,
+        );
+    };
+    // A copy of the block alone, with zeros after it, so that the coder need not watch the end.
+    let mut block = [0; BLOCK_WORDS + 4];
+    let bits = block_bits.min(64 * BLOCK_WORDS);
+    copy_bits(words, position, bits, &mut block);
+    decode_bits::<A, T, S>(arch, &block, 0, bits, limits, header, planes);
+    position + block_bits
+}
+
+/// Header and planes of the block in bits `position..end`.
+#[inline(always)]
+fn decode_bits<A: Arch, T: Value, S: Shape>(
+    arch: A,
+    words: &[u64],
+    position: usize,
+    end: usize,
+    limits: Limits,
+    header: &mut Header,
+    planes: &mut Planes,
+) -> usize {
+    let bits = (peek(words, position) & low_bits(T::HEADER_BITS)) as u32;
+    if bits & 1 == 0 {
+        *header = Header::ZEROS;
+        return position + 1;
+    }
+    header.bits = bits;
+    header.planes = limits.lowest.planes::<T, S>(header.biased_exponent());
+    let words_used = (T::Int::BITS as usize * S::SIZE / 64).max(1);
+    planes[..words_used].fill(0);
+    let position = position + T::HEADER_BITS as usize;
+    arch.decode::<S>(words, position, end, header.planes, planes)
+}
+
+/// Copies `bits` bits from bit `position` of `words` on to the start of `block`.
+#[inline(always)]
+fn copy_bits(words: &[u64], position: usize, bits: usize, block: &mut [u64]) {
+    let whole = bits / 64;
+    for (i, word) in block[..whole].iter_mut().enumerate() {
+        *word = peek(words, position + 64 * i);
+    }
+    block[whole] = peek(words, position + 64 * whole) & low_bits((bits % 64) as u32);
+}

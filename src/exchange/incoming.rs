@@ -1,0 +1,118 @@
+//! Messages in their slots → blocks of the program.
+
+use super::backoff::Backoff;
+use super::context::{Context, HEADER_WORDS};
+use super::side::Side;
+use super::staging::Slots;
+use super::{Coded, Form};
+use crate::codec::{self, Decode};
+use crate::mpi::Result;
+use crate::wire::{Fault, Header};
+
+/// What came of reading the messages of a call.
+#[derive(Default)]
+pub struct Received {
+    /// Ranks whose message follows raw.
+    pub escaped: Vec<usize>,
+    pub faults: Vec<(usize, Fault)>,
+}
+
+/// A message whose header is right.
+struct Target {
+    peer: usize,
+    coded: Coded,
+    header: Header,
+    pointer: *mut u8,
+    /// Where `pointer` points when the block is not in one piece.
+    scattered: Vec<u64>,
+}
+
+/// Reads the slots of `forms` into the blocks of `side`, but for the messages that escaped.
+///
+/// # Safety
+/// `side` must describe a live buffer, as MPI asks of the program.
+pub unsafe fn decode(
+    context: Context,
+    side: &Side,
+    forms: &[Form],
+    slots: &Slots,
+    backoffs: &mut [Backoff],
+) -> Result<Received> {
+    let Context {
+        mpi,
+        registration,
+        terms,
+        ..
+    } = context;
+    let mut received = Received::default();
+    let mut targets = Vec::new();
+    for (peer, form) in forms.iter().enumerate() {
+        let coded = match *form {
+            Form::Raw(_) => {
+                // SAFETY: the caller's promise.
+                unsafe { side.scatter(mpi, registration.private, peer, slots.bytes(peer))? };
+                continue;
+            }
+            Form::Coded(coded) => coded,
+        };
+        let Coded {
+            element,
+            count,
+            wire_bytes,
+            ..
+        } = coded;
+        match Header::read(slots.bytes(peer), terms.coding, element, count, wire_bytes) {
+            Ok(header) => {
+                backoffs[peer].record(header.escaped);
+                if header.escaped {
+                    received.escaped.push(peer);
+                } else {
+                    targets.push(target(side, peer, coded, header));
+                }
+            }
+            Err(fault) => received.faults.push((peer, fault)),
+        }
+    }
+
+    let messages: Vec<_> = targets
+        .iter()
+        .map(|target| Decode {
+            coding: terms.coding,
+            element: target.coded.element,
+            values: target.pointer,
+            count: target.coded.count,
+            axes: &target.header.axes,
+            masked: target.header.masked,
+            payload: &slots.words(target.peer)[HEADER_WORDS..],
+        })
+        .collect();
+    // SAFETY: each target has room for its values, aligned, in the program's buffer or in a vector.
+    let decoded = unsafe { codec::decode(&messages, context.settings.threads) };
+    drop(messages);
+    for (target, decoded) in targets.iter().zip(decoded) {
+        if !decoded {
+            received.faults.push((target.peer, Fault::Payload));
+        } else if !target.scattered.is_empty() {
+            // SAFETY: the values lie in the vector; the block is the caller's promise.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(target.pointer, target.coded.raw_bytes());
+                side.scatter(mpi, registration.private, target.peer, bytes)?;
+            }
+        }
+    }
+    Ok(received)
+}
+
+fn target(side: &Side, peer: usize, coded: Coded, header: Header) -> Target {
+    let mut scattered = Vec::new();
+    let pointer = side
+        .piece(peer, coded.element.bytes())
+        .unwrap_or_else(|| coded.room(&mut scattered));
+    Target {
+        peer,
+        coded,
+        header,
+        pointer,
+        scattered,
+    }
+}

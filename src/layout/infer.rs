@@ -1,0 +1,349 @@
+//! Which layout a kind of message has, found by coding a sample of it along each candidate.
+//!
+//! The sender alone decides and the layout travels with the message, so that nothing here has to be alike
+//! on two ranks: neither the data nor the time that is looked at.
+
+use super::{Axes, Axis, Kind, Layout, candidates};
+use crate::codec::{self, Element, Window};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Values of a window, about.
+const WINDOW: usize = 1 << 13;
+/// A smooth axis is not cut shorter than this.
+const SHORTEST: usize = 8;
+/// Fields of a window, at most.
+const MOST_FIELDS: usize = 64;
+/// Lanes that errors are told apart by, at most (see [`codec::trial`]).
+const MOST_LANES: usize = 1024;
+/// Layouts of the first round that are looked at more closely.
+const FINALISTS: usize = 4;
+/// A layout with more axes, or scales, must be so much better.
+const BETTER: f64 = 0.9;
+/// A layout is looked for again when the error has grown by this since it was found …
+const DRIFT: f64 = 8.0;
+/// … and at most once in so many messages.
+const PATIENCE: u32 = 256;
+/// The share of the time spent on coding that may go into looking for layouts, after an allowance for the
+/// first ones.
+const SHARE: f64 = 0.02;
+const ALLOWANCE: Duration = Duration::from_millis(500);
+
+/// Messages that are taken to have one layout: those of calls with these counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    /// The call, and a hash of all its counts.
+    pub call: u64,
+    pub element: Element,
+    pub complex: bool,
+    /// Common to the counts of all messages.
+    pub divisor: usize,
+}
+
+/// A message to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Specimen<'a> {
+    pub values: *const u8,
+    pub count: usize,
+    pub rate: f64,
+    /// The extents of its datatype, fastest first.
+    pub datatype: &'a [usize],
+}
+
+/// The layouts found so far.
+#[derive(Debug, Default)]
+pub struct Inference {
+    found: HashMap<Pattern, Found>,
+    spent: Duration,
+    coding: Duration,
+}
+
+#[derive(Debug)]
+struct Found {
+    layout: Layout,
+    /// The error of the first message that was coded along it.
+    error: Option<f64>,
+    messages: u32,
+}
+
+/// Patterns that are remembered; a program whose counts never repeat must not fill the memory.
+const MOST_PATTERNS: usize = 256;
+
+impl Inference {
+    /// The layout of a pattern, from its record or from `specimen`; `None` (flat) when looking would take
+    /// too much of the time.
+    ///
+    /// # Safety
+    /// The specimen must point to its values, aligned for the pattern's element.
+    pub unsafe fn layout(&mut self, pattern: Pattern, specimen: Specimen) -> Option<&Layout> {
+        if !self.found.contains_key(&pattern) {
+            if self.spent > ALLOWANCE + self.coding.mul_f64(SHARE) {
+                return None;
+            }
+            let started = Instant::now();
+            // SAFETY: the caller's promise.
+            let layout = unsafe { best(pattern, specimen) };
+            self.spent += started.elapsed();
+            tracing::debug!(
+                "layout {layout} for messages of {} values, found in {:.1?}",
+                specimen.count,
+                started.elapsed()
+            );
+            if self.found.len() >= MOST_PATTERNS {
+                self.found.clear();
+            }
+            self.found.insert(
+                pattern,
+                Found {
+                    layout,
+                    error: None,
+                    messages: 0,
+                },
+            );
+        }
+        self.found.get(&pattern).map(|found| &found.layout)
+    }
+
+    /// The measured error of a message of this pattern. When it has drifted away from what it was, the
+    /// layout is looked for again.
+    pub fn record(&mut self, pattern: Pattern, error: f64) {
+        let Some(found) = self.found.get_mut(&pattern) else {
+            return;
+        };
+        found.messages += 1;
+        let first = *found.error.get_or_insert(error);
+        if error > DRIFT * first && found.messages > PATIENCE {
+            self.found.remove(&pattern);
+        }
+    }
+
+    /// Time that went into coding.
+    pub fn record_coding(&mut self, time: Duration) {
+        self.coding += time;
+    }
+}
+
+/// # Safety
+/// As [`Inference::layout`].
+unsafe fn best(pattern: Pattern, specimen: Specimen) -> Layout {
+    // SAFETY: the caller's promise.
+    let focus = unsafe { codec::focus(pattern.element, specimen.values, specimen.count) };
+    let score = |layouts: Vec<Layout>, scored: &mut Vec<(f64, Layout)>| {
+        for layout in layouts {
+            // SAFETY: the caller's promise.
+            let error = unsafe { error_along(&layout, pattern, specimen, focus) };
+            scored.extend(error.map(|error| (error, layout)));
+        }
+        scored.sort_by(|one, other| one.0.total_cmp(&other.0));
+    };
+    let mut scored: Vec<(f64, Layout)> = Vec::new();
+    let mut first = candidates::first(pattern.divisor, pattern.complex);
+    first.extend(candidates::of_datatype(specimen.datatype, pattern.complex));
+    score(first, &mut scored);
+    for finer in [candidates::smoothed, candidates::refined] {
+        let finalists = scored.iter().take(FINALISTS);
+        let layouts = finalists
+            .flat_map(|(_, layout)| finer(layout, pattern.divisor))
+            .collect();
+        score(layouts, &mut scored);
+    }
+
+    // Of those that are about as good as the best, the simplest; of equally simple ones, the best.
+    let least = scored.first().map_or(0.0, |(error, _)| *error);
+    scored
+        .into_iter()
+        .take_while(|(error, _)| *error * BETTER <= least)
+        .map(|(_, layout)| layout)
+        .min_by_key(Layout::complexity)
+        .unwrap_or_else(Layout::flat)
+}
+
+/// The error of the message around `focus` when it is coded along a layout.
+///
+/// # Safety
+/// As [`Inference::layout`].
+unsafe fn error_along(
+    layout: &Layout,
+    pattern: Pattern,
+    specimen: Specimen,
+    focus: usize,
+) -> Option<f64> {
+    let window = window(&layout.resolve(specimen.count)?, focus);
+    let lanes = lanes(pattern.divisor);
+    // SAFETY: the window is a part of the message.
+    unsafe {
+        codec::trial(
+            pattern.element,
+            specimen.values,
+            &window,
+            specimen.rate,
+            lanes,
+        )
+    }
+}
+
+/// A box of a message that holds `focus`, about as long along each smooth axis.
+fn window(axes: &Axes, focus: usize) -> Window {
+    let mut budget = WINDOW;
+    let mut lengths: Vec<usize> = axes
+        .iter()
+        .map(|&(kind, extent)| match kind {
+            Kind::Field => (extent as usize).min(MOST_FIELDS),
+            _ => extent as usize,
+        })
+        .collect();
+    for (&(kind, _), length) in axes.iter().zip(&lengths) {
+        if kind != Kind::Smooth {
+            budget /= length.max(&1);
+        }
+    }
+    // Short axes first, so that what they leave goes to the long ones.
+    let mut smooth: Vec<usize> = (0..axes.len())
+        .filter(|&axis| axes[axis].0 == Kind::Smooth)
+        .collect();
+    smooth.sort_by_key(|&axis| lengths[axis]);
+    for (index, &axis) in smooth.iter().enumerate() {
+        let axes_left = (smooth.len() - index) as f64;
+        let share = (budget as f64).powf(1.0 / axes_left) as usize;
+        // Whole blocks, where the axis has more than one.
+        lengths[axis] = lengths[axis].min((share / 4 * 4).max(SHORTEST));
+        budget /= lengths[axis].max(1);
+    }
+
+    let mut stride = 1;
+    let (mut start, mut strides) = (0, Vec::new());
+    for (&(_, extent), &length) in axes.iter().zip(&lengths) {
+        let extent = extent as usize;
+        let at = focus / stride % extent;
+        let first = at.saturating_sub(length / 2).min(extent - length);
+        // Blocks begin at multiples of four.
+        start += first / 4 * 4 * stride;
+        strides.push(stride);
+        stride *= extent;
+    }
+    let axes = axes
+        .iter()
+        .zip(lengths)
+        .map(|(&(kind, _), length)| (kind, length as u32))
+        .collect();
+    Window {
+        axes,
+        strides,
+        start,
+    }
+}
+
+/// The largest divisor that is not above [`MOST_LANES`].
+fn lanes(divisor: usize) -> usize {
+    (1..=MOST_LANES.min(divisor))
+        .rev()
+        .find(|&lanes| divisor.is_multiple_of(lanes))
+        .unwrap_or(1)
+}
+
+impl Layout {
+    /// One smooth axis.
+    fn flat() -> Self {
+        Self {
+            axes: vec![Axis {
+                kind: Kind::Smooth,
+                extent: None,
+            }],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn infer(values: &[f32], divisor: usize, rate: f64) -> String {
+        let pattern = Pattern {
+            call: 0,
+            element: Element::F32,
+            complex: false,
+            divisor,
+        };
+        let specimen = Specimen {
+            values: values.as_ptr().cast(),
+            count: values.len(),
+            rate,
+            datatype: &[],
+        };
+        // SAFETY: the specimen is a live slice.
+        unsafe { best(pattern, specimen) }.to_string()
+    }
+
+    /// Something smooth in three directions, with some small structure.
+    fn smooth(x: usize, y: usize, z: usize) -> f32 {
+        let (x, y, z) = (x as f32, y as f32, z as f32);
+        (0.11 * x).sin() * (0.07 * y).cos() + (0.05 * z + 0.02 * x).sin() + 3.0
+    }
+
+    #[test]
+    fn a_box_is_found() {
+        let (nx, ny, nz) = (48, 36, 20);
+        let mut values = Vec::new();
+        for z in 0..nz {
+            for y in 0..ny {
+                values.extend((0..nx).map(|x| smooth(x, y, z)));
+            }
+        }
+        assert_eq!(infer(&values, nx * ny * nz, 8.0), "48,36,*");
+    }
+
+    #[test]
+    fn interleaved_fields_of_unlike_magnitude_are_found() {
+        let (fields, points) = (10, 700);
+        let mut values = Vec::new();
+        for point in 0..points {
+            for field in 0..fields {
+                let scale = 10f32.powi(-(field as i32) * 7 % 13);
+                for part in 0..2 {
+                    values.push(scale * smooth(point, 17 * field, 40 * part));
+                }
+            }
+        }
+        assert_eq!(infer(&values, 2 * fields, 8.0), "2c,10f,*");
+    }
+
+    #[test]
+    fn noise_stays_flat() {
+        let mut state = 1u32;
+        let values: Vec<f32> = (0..20_000)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / 1e6
+            })
+            .collect();
+        assert_eq!(infer(&values, 20_000, 16.0), "*");
+    }
+
+    #[test]
+    fn windows_lie_within_the_message_and_hold_the_focus() {
+        for (text, count) in [
+            ("*", 10),
+            ("*", 100_000),
+            ("512,512,*", 1 << 22),
+            ("2c,50f,*", 944_100),
+            ("3c,5,*", 45),
+        ] {
+            let axes = Layout::parse(text).unwrap().resolve(count).unwrap();
+            for focus in [0, count / 3, count - 1] {
+                let Window {
+                    axes: extents,
+                    strides,
+                    start,
+                } = window(&axes, focus);
+                let reach: usize = extents
+                    .iter()
+                    .zip(&strides)
+                    .map(|(&(_, extent), stride)| (extent as usize - 1) * stride)
+                    .sum();
+                assert!(start + reach < count, "{text} {focus}");
+                let values: usize = extents.iter().map(|&(_, extent)| extent as usize).product();
+                assert!(values <= 2 * WINDOW, "{text} {values}");
+            }
+        }
+    }
+}

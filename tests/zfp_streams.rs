@@ -1,0 +1,235 @@
+//! The same bits and the same values as libzfp, on every kind of machine that this one is.
+
+mod zfp_judge;
+
+use proptest::prelude::*;
+use transpress::codec::zfp::{Arch, Grid, Mode};
+use zfp_judge::*;
+
+/// What the values look like.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    Smooth,
+    Noise,
+    Constant,
+    Zero,
+    /// Any exponent from well above libzfp's limit for tiny blocks up to the largest.
+    AnyExponent,
+    /// Zeros and single values.
+    Sparse,
+    /// One ordinary value in each row of a block, the others subnormal.
+    Subnormal,
+}
+
+const LOOKS: [Look; 7] = [
+    Look::Smooth,
+    Look::Noise,
+    Look::Constant,
+    Look::Zero,
+    Look::AnyExponent,
+    Look::Sparse,
+    Look::Subnormal,
+];
+
+/// A small generator, so that a failing case is a seed and not a page of numbers.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+    /// In -1..1.
+    fn unit(&mut self) -> f64 {
+        (self.next() as i64) as f64 / (1u64 << 63) as f64
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+fn value<T: Scalar>(look: Look, at: [usize; 3], seed: u64, random: &mut Random) -> T {
+    let [x, y, z] = at.map(|i| i as f64);
+    let is_float = size_of::<T>() == 4;
+    match look {
+        Look::Smooth => {
+            T::of(250.0 * (0.1 * x + 0.2 * y).sin() + 30.0 * (0.3 * z - 0.05 * x * y).cos())
+        }
+        Look::Noise => T::of(random.unit() * 1e5),
+        Look::Constant => T::of(-7.25 - (seed % 5) as f64),
+        Look::Zero => T::of(if seed % 2 == 0 { 0.0 } else { -0.0 }),
+        Look::AnyExponent => {
+            let span = if is_float { (-95, 127) } else { (-960, 1023) };
+            let exponent = span.0 + random.below((span.1 - span.0 + 1) as u64) as i32;
+            T::of((1.0 + random.unit().abs()) * random.unit().signum() * 2f64.powi(exponent))
+        }
+        Look::Sparse => T::of(match random.below(9) {
+            0 => random.unit(),
+            1 => random.unit() * 1e-9,
+            _ => 0.0,
+        }),
+        Look::Subnormal if at[0] % 4 == 0 => T::of(1e-20 * random.unit()),
+        Look::Subnormal => T::from_bits(random.below(1 << if is_float { 20 } else { 50 })),
+    }
+}
+
+/// Strides that keep the values of a grid apart: axes in any order of memory, in either direction,
+/// with gaps.
+fn strides(extents: &[usize], random: &mut Random) -> ([isize; 3], usize, usize) {
+    let mut order: Vec<usize> = (0..extents.len()).collect();
+    if random.below(3) == 0 {
+        order.sort_by_key(|_| random.next());
+    }
+    let (mut strides, mut first, mut next) = ([0; 3], 0, 1 + random.below(2) * random.below(3));
+    for axis in order {
+        let stride = next as isize;
+        let reach = (extents[axis] as u64 - 1) * next;
+        if random.below(4) == 0 {
+            strides[axis] = -stride;
+            first += reach as usize;
+        } else {
+            strides[axis] = stride;
+        }
+        next = reach + next + random.below(3) * random.below(3);
+    }
+    (strides, first, next as usize + 3)
+}
+
+fn field<T: Scalar>(extents: &[usize], look: Look, strided: bool, seed: u64) -> Field<T> {
+    let mut random = Random(seed);
+    let mut grid = Grid {
+        dims: extents.len() as u8,
+        extents: [1; 3],
+        strides: [1; 3],
+    };
+    grid.extents[..extents.len()].copy_from_slice(extents);
+    let (first, length) = if strided {
+        let (strides, first, length) = strides(extents, &mut random);
+        grid.strides = strides;
+        (first, length)
+    } else {
+        let values = Field::contiguous(extents, vec![T::of(0.0); extents.iter().product()]);
+        grid = values.grid;
+        (0, values.values.len())
+    };
+    let mut values = vec![T::of(f64::NAN); length];
+    let [nx, ny, nz] = grid.extents;
+    for z in 0..nz {
+        for y in 0..ny {
+            for x in 0..nx {
+                let [sx, sy, sz] = grid.strides;
+                let offset = x as isize * sx + y as isize * sy + z as isize * sz;
+                values[(first as isize + offset) as usize] =
+                    value(look, [x, y, z], seed, &mut random);
+            }
+        }
+    }
+    Field {
+        values,
+        first,
+        grid,
+    }
+}
+
+fn mode<T: Scalar>(dims: usize) -> impl Strategy<Value = Mode> {
+    let size = 1u32 << (2 * dims);
+    let most = size * 8 * size_of::<T>() as u32;
+    prop_oneof![
+        3 => (T::HEADER_BITS..=most).prop_map(|block_bits| Mode::Rate { block_bits }),
+        1 => (T::HEADER_BITS..=T::HEADER_BITS + 70).prop_map(|block_bits| Mode::Rate { block_bits }),
+        1 => (1..=most / 64 + 1).prop_map(|words| Mode::Rate { block_bits: 64 * words }),
+        2 => (-40.0..10.0).prop_map(|e| Mode::Accuracy { tolerance: f64::powf(10.0, e) }),
+        1 => Just(Mode::Accuracy { tolerance: 0.0 }),
+    ]
+}
+
+fn same_as_libzfp<T: Scalar>(field: &Field<T>, mode: Mode) -> Result<(), TestCaseError> {
+    let theirs = their_stream(field, mode);
+    let blank = field.filled(T::of(-123.0));
+    let their_values = their_values(&theirs, &blank, mode).bits();
+    for arch in Arch::all() {
+        let (ours, encoded) = our_stream(arch, field, mode, 1);
+        prop_assert!(!encoded.overflow && encoded.nonfinite_blocks == 0);
+        prop_assert_eq!(ours.len(), theirs.len(), "{:?}: length of the stream", arch);
+        let differs = ours.iter().zip(&theirs).position(|(a, b)| a != b);
+        prop_assert_eq!(differs, None, "{:?}: first word that differs", arch);
+        let (values, whole) = our_values(arch, &theirs, &blank, mode, 1);
+        prop_assert!(whole);
+        let differs = values.bits().iter().zip(&their_values).position(|(a, b)| a != b);
+        prop_assert_eq!(differs, None, "{:?}: first value that differs", arch);
+    }
+    Ok(())
+}
+
+/// Whatever the bytes: libzfp's values, if it may read zeros after the end.
+fn hostile_as_libzfp<T: Scalar>(
+    words: &[u64],
+    blank: &Field<T>,
+    mode: Mode,
+) -> Result<(), TestCaseError> {
+    let their_values = their_values(words, blank, mode).bits();
+    for arch in Arch::all() {
+        let (values, whole) = our_values(arch, words, blank, mode, 1);
+        let Mode::Rate { .. } = mode else {
+            let differs = values.bits().iter().zip(&their_values).position(|(a, b)| a != b);
+            prop_assert_eq!(differs, None, "{:?}: first value that differs", arch);
+            continue;
+        };
+        if whole {
+            let differs = values.bits().iter().zip(&their_values).position(|(a, b)| a != b);
+            prop_assert_eq!(differs, None, "{:?}: first value that differs", arch);
+        }
+    }
+    Ok(())
+}
+
+macro_rules! properties {
+    ($name:ident, $type:ty, $dims:expr, $cases:expr) => {
+        mod $name {
+            use super::*;
+
+            proptest! {
+                #![proptest_config(ProptestConfig::with_cases($cases))]
+
+                #[test]
+                fn streams_and_values_are_libzfps(
+                    extents in prop::array::uniform::<_, $dims>(1usize..=40),
+                    look in prop::sample::select(&LOOKS[..]),
+                    strided in any::<bool>(),
+                    seed in any::<u64>(),
+                    mode in mode::<$type>($dims),
+                ) {
+                    same_as_libzfp(&field::<$type>(&extents, look, strided, seed), mode)?;
+                }
+
+                #[test]
+                fn hostile_streams_decode_as_in_libzfp(
+                    extents in prop::array::uniform::<_, $dims>(1usize..=13),
+                    words in prop::collection::vec(any::<u64>(), 0..200),
+                    sparse in any::<bool>(),
+                    seed in any::<u64>(),
+                    mode in mode::<$type>($dims),
+                ) {
+                    let mut words = words;
+                    if sparse {
+                        let mut random = Random(seed);
+                        for word in &mut words {
+                            *word &= random.next() & random.next() & random.next();
+                        }
+                    }
+                    let blank = field::<$type>(&extents, Look::Zero, true, seed);
+                    hostile_as_libzfp(&words, &blank, mode)?;
+                }
+            }
+        }
+    };
+}
+
+properties!(f32_1d, f32, 1, 600);
+properties!(f32_2d, f32, 2, 400);
+properties!(f32_3d, f32, 3, 200);
+properties!(f64_1d, f64, 1, 600);
+properties!(f64_2d, f64, 2, 400);
+properties!(f64_3d, f64, 3, 200);
