@@ -36,7 +36,10 @@ fn main() {
     let values = field();
     let bytes = (values.len() * 4) as f64;
     let axes: Axes = SHAPE.iter().map(|&extent| (Kind::Smooth, extent)).collect();
-    println!("{:<28} {:>12} {:>12}", "message of 4 MiB, f32", "encode GB/s", "decode GB/s");
+    println!(
+        "{:<28} {:>12} {:>12}",
+        "message of 4 MiB, f32", "encode GB/s", "decode GB/s"
+    );
     for (name, coding, rate, guard) in [
         ("zfp 8, no guard", Coding::Zfp, 8, None),
         ("zfp 8, guard", Coding::Zfp, 8, Some(1e-2)),
@@ -73,6 +76,10 @@ fn main() {
             // SAFETY: the message describes a live vector.
             assert!(unsafe { codec::decode(&message, 1) }[0]);
         });
-        println!("{name:<28} {:>12.2} {:>12.2}", bytes / encode / 1e9, bytes / decode / 1e9);
+        println!(
+            "{name:<28} {:>12.2} {:>12.2}",
+            bytes / encode / 1e9,
+            bytes / decode / 1e9
+        );
     }
 }
