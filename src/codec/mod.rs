@@ -9,6 +9,7 @@ mod cast;
 mod decode;
 mod element;
 mod encode;
+mod fit;
 mod float;
 mod lies;
 mod mask;
@@ -21,7 +22,7 @@ pub mod zfp;
 
 pub use decode::{Decode, decode};
 pub use element::Element;
-pub use encode::{Encode, Encoded, Guard, Refusal, encode};
+pub use encode::{Bits, Encode, Encoded, Guard, Refusal, encode};
 pub use quality::ErrorSample;
 pub use trial::{Window, focus, roughness, trial};
 

@@ -2,7 +2,7 @@
 
 use super::float::Float;
 use super::plan::Plan;
-use super::{Coding, Element, decode, scale, zfp};
+use super::{Coding, Element, decode, fit, scale, zfp};
 use crate::layout::Axes;
 
 /// A box within a message, cut out along a layout's axes.
@@ -30,7 +30,7 @@ impl Window {
     }
 }
 
-/// The error of a window that is coded at `rate` bits per value: the root mean square of the relative L2
+/// The error of a window that is coded at `rate` bits per value, evenly or fitted: the root mean square of the relative L2
 /// errors of the lanes. A lane is every `lanes`-th value of the message, so that with several quantities
 /// side by side the small ones count as much as the large ones. `None` where the axes cannot be coded.
 ///
@@ -42,12 +42,17 @@ pub unsafe fn trial(
     window: &Window,
     rate: f64,
     lanes: usize,
+    fitted: bool,
 ) -> Option<f64> {
     // SAFETY: the caller's promise, handed on.
     unsafe {
         match element {
-            Element::F32 => try_elements::<f32>(element, values.cast(), window, rate, lanes),
-            Element::F64 => try_elements::<f64>(element, values.cast(), window, rate, lanes),
+            Element::F32 => {
+                try_elements::<f32>(element, values.cast(), window, rate, lanes, fitted)
+            }
+            Element::F64 => {
+                try_elements::<f64>(element, values.cast(), window, rate, lanes, fitted)
+            }
         }
     }
 }
@@ -60,6 +65,7 @@ unsafe fn try_elements<T: Float>(
     window: &Window,
     rate: f64,
     lanes: usize,
+    fitted: bool,
 ) -> Option<f64> {
     let indices = window.indices();
     // SAFETY: the caller promised that the window lies in the message.
@@ -84,12 +90,19 @@ unsafe fn try_elements<T: Float>(
         .as_ref()
         .map(|fields| scale::apply(&values, fields, scales));
     let source = scaled.as_deref().unwrap_or(&values);
-    // SAFETY: the source holds all values of the window.
-    let jobs = unsafe { plan.boxes.encode_jobs(source.as_ptr(), streams) };
-    // SAFETY: the jobs read the source and write to streams of their own.
-    unsafe { zfp::encode(&jobs, 1) };
+    if fitted {
+        fit::encode(&plan.boxes, source, None, streams)?;
+    } else {
+        // SAFETY: the source holds all values of the window.
+        let jobs = unsafe {
+            plan.boxes
+                .encode_jobs(source.as_ptr(), &plan.boxes.even(), streams)
+        };
+        // SAFETY: the jobs read the source and write to streams of their own.
+        unsafe { zfp::encode(&jobs, 1) };
+    }
     let mut back = vec![T::default(); values.len()];
-    decode::decode_streams(&plan, streams, &mut back);
+    decode::decode_streams(&plan, fitted, streams, &mut back);
     if let Some(fields) = &plan.fields {
         scale::undo(&mut back, fields, scales);
     }
