@@ -30,9 +30,11 @@ impl Window {
     }
 }
 
-/// The error of a window that is coded at `rate` bits per value, evenly or fitted: the root mean square of the relative L2
-/// errors of the lanes. A lane is every `lanes`-th value of the message, so that with several quantities
-/// side by side the small ones count as much as the large ones. `None` where the axes cannot be coded.
+/// The error of a window that is coded at `rate` bits per value, evenly or fitted: the root mean square of
+/// the errors of the lanes. A lane is every `lanes`-th value of the message, so that with several
+/// quantities side by side the small ones count as much as the large ones; its error is relative to its
+/// typical magnitude, (mean of √|x|)², so that a mean that is stored beside anomalies does not hide them.
+/// `None` where the axes cannot be coded.
 ///
 /// # Safety
 /// `values` must point to the readable values of a message, aligned for the element, with the window in it.
@@ -117,17 +119,23 @@ fn lane_error<'a, T: Float>(
     values: impl Iterator<Item = ((&'a T, &'a T), usize)>,
     lanes: usize,
 ) -> f64 {
-    let mut sums = vec![(0.0, 0.0); lanes];
+    let mut sums = vec![(0.0, 0.0, 0u32); lanes];
     for ((&value, &back), lane) in values {
         let (value, back): (f64, f64) = (value.into(), back.into());
-        sums[lane].0 += (value - back) * (value - back);
-        sums[lane].1 += value * value;
+        let (squares, roots, count) = &mut sums[lane];
+        *squares += (value - back) * (value - back);
+        *roots += value.abs().sqrt();
+        *count += 1;
     }
     // A lane cannot be worse than lost, and one without values other than zero has nothing to lose.
-    let squares = sums.iter().filter(|(_, norm)| *norm > 0.0);
-    let (sum, lanes) = squares.fold((0.0, 0u32), |(sum, lanes), (difference, norm)| {
-        (sum + (difference / norm).min(1.0), lanes + 1)
-    });
+    let errors =
+        sums.iter()
+            .filter(|(_, roots, _)| *roots > 0.0)
+            .map(|&(squares, roots, count)| {
+                let typical = (roots / f64::from(count)).powi(2);
+                (squares / f64::from(count) / (typical * typical)).min(1.0)
+            });
+    let (sum, lanes) = errors.fold((0.0, 0u32), |(sum, lanes), error| (sum + error, lanes + 1));
     if lanes == 0 {
         0.0
     } else {
