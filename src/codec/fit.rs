@@ -81,7 +81,9 @@ fn try_bound<T: Float>(
         (job.stream, job.words) = (rest.as_mut_ptr(), rest.len());
         // SAFETY: the job reads `values` and writes to `rest`.
         let done = unsafe { zfp::encode(&[job], 1) };
-        let done = done.first().filter(|done| !done.overflow)?;
+        let done = done
+            .first()
+            .filter(|done| !done.overflow && done.nonfinite_blocks == 0)?;
         *length = done.words as u64;
         rest = std::mem::take(&mut rest).get_mut(done.words..)?;
     }
