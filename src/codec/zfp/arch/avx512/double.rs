@@ -363,7 +363,8 @@ fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64
                 0.0
             }
         });
-        let coded = u8::from(headers[0].is_coded()) * 0xf | u8::from(headers[1].is_coded()) * 0xf0;
+        let lanes = |block: usize, mask: u8| if headers[block].is_coded() { mask } else { 0 };
+        let coded = lanes(0, 0x0f) | lanes(1, 0xf0);
         let factors = _mm512_setr_pd(a, a, a, a, b, b, b, b);
         let mut values = [0.0; 8];
         store(

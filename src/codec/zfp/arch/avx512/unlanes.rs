@@ -49,9 +49,9 @@ pub fn decode<T: Value, S: Shape>(
         planes[..used].fill(0);
     }
     match block_bits {
-        ..=128 => decode_words::<T, S, 2>(&words, block_bits, bmi, headers, planes),
-        ..=256 => decode_words::<T, S, 4>(&words, block_bits, bmi, headers, planes),
-        ..=512 => decode_words::<T, S, 8>(&words, block_bits, bmi, headers, planes),
+        0..=128 => decode_words::<T, S, 2>(&words, block_bits, bmi, headers, planes),
+        129..=256 => decode_words::<T, S, 4>(&words, block_bits, bmi, headers, planes),
+        257..=512 => decode_words::<T, S, 8>(&words, block_bits, bmi, headers, planes),
         _ => decode_words::<T, S, 16>(&words, block_bits, bmi, headers, planes),
     }
 }
@@ -71,8 +71,8 @@ fn decode_words<T: Value, S: Shape, const W: usize>(
     let one = _mm512_set1_epi64(1);
     let size = _mm512_set1_epi64(S::SIZE as i64);
     let mut code = load::<W>(words);
-    for lane in 0..LANES {
-        let bits = words[lane][0] as u32 & ((1 << T::HEADER_BITS) - 1);
+    for (lane, words) in words.iter().enumerate() {
+        let bits = words[0] as u32 & ((1 << T::HEADER_BITS) - 1);
         let mut header = Header::ZEROS;
         if bits & 1 == 1 {
             header.bits = bits;
