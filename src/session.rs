@@ -16,6 +16,7 @@ struct Session {
 
 static SESSION: OnceCell<Session> = OnceCell::new();
 static SAY_PROBLEMS: Once = Once::new();
+static SAID_PROBLEMS: AtomicBool = AtomicBool::new(false);
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 fn session() -> &'static Session {
@@ -36,6 +37,7 @@ pub fn open(mpi: &Mpi) {
     SAY_PROBLEMS.call_once(|| {
         let problems = &session().problems;
         if !problems.is_empty() && mpi.rank(mpi.abi.comm_world) == Ok(0) {
+            SAID_PROBLEMS.store(true, Ordering::Release);
             for problem in problems {
                 tracing::error!("{problem}; nothing is compressed");
             }
@@ -54,6 +56,11 @@ pub fn close(mpi: &Mpi) {
 /// From `MPI_Finalize` on.
 pub fn is_closed() -> bool {
     CLOSED.load(Ordering::Acquire)
+}
+
+/// Whether this rank has told the user what is wrong with its settings.
+pub fn has_said_problems() -> bool {
+    SAID_PROBLEMS.load(Ordering::Acquire)
 }
 
 /// What the ranks of a communicator must have in common, with the text of a variable that this rank could

@@ -32,7 +32,10 @@ fn load(
     let count = extents.iter().product();
     let (values, source) = match read_variable(&path, variable, count) {
         Some(values) => (values, format!("{variable} of {}", path.display())),
-        None => (synthetic(extents), format!("SYNTHETIC, for want of {}", path.display())),
+        None => (
+            synthetic(extents),
+            format!("SYNTHETIC, for want of {}", path.display()),
+        ),
     };
     let tiled: [usize; 3] = std::array::from_fn(|axis| extents[axis] * times[axis]);
     let [nx, ny, nz] = extents;

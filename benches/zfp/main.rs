@@ -69,7 +69,10 @@ impl Choice {
 
 fn all_codecs() -> Vec<Codec> {
     let ours = Arch::all().into_iter().map(|arch| Codec::Ours(arch, 1));
-    [Codec::Libzfp, Codec::ZfpRs].into_iter().chain(ours).collect()
+    [Codec::Libzfp, Codec::ZfpRs]
+        .into_iter()
+        .chain(ours)
+        .collect()
 }
 
 fn rows<T: Scalar + ZfpScalar>(real: &Real, codecs: &[Codec], choice: &Choice) {
@@ -201,7 +204,8 @@ impl<T: Scalar + ZfpScalar> Bench<T> {
             }
             Codec::ZfpRs => {
                 let config = self.config();
-                let field = ZfpField::new_strided(&self.field.values, extents(&grid), strides(&grid));
+                let field =
+                    ZfpField::new_strided(&self.field.values, extents(&grid), strides(&grid));
                 let field = field.expect("a valid field");
                 ZfpBitStreamRefMut::from_words(&mut self.words)
                     .compress(&config, &field)
@@ -255,9 +259,21 @@ impl<T: Scalar + ZfpScalar> Bench<T> {
 
 /// As zfp-rs takes them: unused axes have extent 0.
 fn extents(grid: &transpress::codec::zfp::Grid) -> [usize; 4] {
-    std::array::from_fn(|axis| if axis < grid.dims.into() { grid.extents[axis] } else { 0 })
+    std::array::from_fn(|axis| {
+        if axis < grid.dims.into() {
+            grid.extents[axis]
+        } else {
+            0
+        }
+    })
 }
 
 fn strides(grid: &transpress::codec::zfp::Grid) -> [isize; 4] {
-    std::array::from_fn(|axis| if axis < grid.dims.into() { grid.strides[axis] } else { 0 })
+    std::array::from_fn(|axis| {
+        if axis < grid.dims.into() {
+            grid.strides[axis]
+        } else {
+            0
+        }
+    })
 }

@@ -103,7 +103,11 @@ fn narrow<T, H: Half>(values: &[T], words: &mut [u64], convert: fn(&[T], &mut [H
         return false;
     };
     convert(values, halves);
-    halves.iter().all(|half| half.bits() & 0x7fff < H::INFINITY)
+    // Without an exit on the way, so that the compiler can use vectors.
+    let largest = halves
+        .iter()
+        .fold(0, |largest, half| (half.bits() & 0x7fff).max(largest));
+    largest < H::INFINITY
 }
 
 fn widen<T, H: Half>(words: &[u64], values: &mut [T], convert: fn(&[H], &mut [T])) -> bool {

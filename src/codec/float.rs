@@ -13,7 +13,9 @@ pub trait Float: zfp::Value + Cast + Into<f64> + PartialOrd + Default {
     fn from_bits(bits: u64) -> Self;
     fn from_f64(value: f64) -> Self;
     /// Orders as the values do, negative zero below zero, and NaN outside the infinities.
-    fn order(self) -> i64;
+    type Order: Ord + Copy;
+    fn order(self) -> Self::Order;
+    fn from_order(order: Self::Order) -> Self;
     /// The value times two to the `exponent`, rounded once or twice below the normal range.
     fn times_power_of_two(self, exponent: i32) -> Self;
 }
@@ -35,9 +37,16 @@ impl Float for f32 {
         value as Self
     }
 
-    fn order(self) -> i64 {
+    type Order = i32;
+
+    fn order(self) -> i32 {
         let bits = self.to_bits() as i32;
-        (bits ^ (((bits >> 31) as u32 >> 1) as i32)).into()
+        bits ^ (((bits >> 31) as u32 >> 1) as i32)
+    }
+
+    fn from_order(order: i32) -> Self {
+        // The map is its own inverse.
+        Self::from_bits(Self::from_bits(order as u32).order() as u32)
     }
 
     fn times_power_of_two(self, exponent: i32) -> Self {
@@ -64,9 +73,16 @@ impl Float for f64 {
         value
     }
 
+    type Order = i64;
+
     fn order(self) -> i64 {
         let bits = self.to_bits() as i64;
         bits ^ (((bits >> 63) as u64 >> 1) as i64)
+    }
+
+    fn from_order(order: i64) -> Self {
+        // The map is its own inverse.
+        Self::from_bits(Self::from_bits(order as u64).order() as u64)
     }
 
     fn times_power_of_two(self, exponent: i32) -> Self {

@@ -23,7 +23,7 @@ pub use decode::{Decode, decode};
 pub use element::Element;
 pub use encode::{Encode, Encoded, Guard, Refusal, encode};
 pub use quality::ErrorSample;
-pub use trial::{Window, focus, trial};
+pub use trial::{Window, focus, roughness, trial};
 
 /// How the payload of a message was coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

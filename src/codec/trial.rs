@@ -154,3 +154,56 @@ pub unsafe fn focus(element: Element, values: *const u8, count: usize) -> usize 
         }
     }
 }
+
+/// Pairs that [`roughness`] looks at.
+const PAIRS: usize = 512;
+
+/// How unlike values are that lie `stride` apart, around `focus`: the mean of |a − b| ÷ (|a| + |b|), from 0
+/// (alike) to 1. It does not depend on magnitudes, which may differ from value to value.
+///
+/// # Safety
+/// `values` must point to `count` readable values of the element, aligned for it.
+pub unsafe fn roughness(
+    element: Element,
+    values: *const u8,
+    count: usize,
+    focus: usize,
+    stride: usize,
+) -> f64 {
+    fn of<T: Float>(values: &[T], focus: usize, stride: usize) -> f64 {
+        let Some(last) = values.len().checked_sub(stride + 1) else {
+            return 1.0;
+        };
+        let first = focus
+            .saturating_sub(PAIRS / 2)
+            .min(last.saturating_sub(PAIRS));
+        let pairs = (first..=last)
+            .take(PAIRS)
+            .map(|at| (values[at].into(), values[at + stride].into()));
+        let (sum, pairs) = pairs
+            .filter(|(a, b): &(f64, f64)| (a.abs() + b.abs()).is_normal())
+            .fold((0.0, 0u32), |(sum, pairs), (a, b)| {
+                (sum + (a - b).abs() / (a.abs() + b.abs()), pairs + 1)
+            });
+        if pairs == 0 {
+            1.0
+        } else {
+            sum / f64::from(pairs)
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match element {
+            Element::F32 => of(
+                std::slice::from_raw_parts(values.cast::<f32>(), count),
+                focus,
+                stride,
+            ),
+            Element::F64 => of(
+                std::slice::from_raw_parts(values.cast::<f64>(), count),
+                focus,
+                stride,
+            ),
+        }
+    }
+}

@@ -127,6 +127,13 @@ unsafe fn compressed(
     let (Some(send_slices), Some(receive_slices)) = (send_slices, receive_slices) else {
         return Ok(Outcome::PassOn);
     };
+    // MPI refuses its null datatype where there is something to send or receive, in its own words.
+    let is_refused = |argument: Argument, slices: &Slices| {
+        !slices.is_empty() && mpi.abi.normalise(argument.datatype) == mpi.abi.datatype_null
+    };
+    if is_refused(send, &send_slices) || is_refused(receive, &receive_slices) {
+        return Ok(Outcome::PassOn);
+    }
     let side = |argument: Argument, slices| {
         Side::new(mpi, argument.buffer.cast(), slices, argument.datatype)
     };

@@ -1,12 +1,12 @@
-//! Layouts that a message may have, as far as its count and its datatype tell.
+//! Layouts that a message may have, as far as its count, its datatype and its smoothness tell.
 //!
 //! Extents that all messages of a call share divide the greatest common divisor of their counts. So the
 //! inner axes are sought among its divisors, and the outermost axis is what is left.
 
 use super::{Axis, Kind, Layout};
 
-/// Divisors that are tried as the extent of an axis, at most.
-const MOST_DIVISORS: usize = 32;
+/// Strides that are tried as the step of an axis, at most.
+const MOST_STRIDES: usize = 24;
 /// Thinner smooth axes waste a block of four.
 const THINNEST: usize = 4;
 /// More components than this side by side are rather fields.
@@ -24,10 +24,25 @@ const REST: Axis = Axis {
     extent: None,
 };
 
-/// Layouts with at most one axis besides the outermost and the components. `divisor` is common to the
-/// counts of all messages, in values; `complex` values have their parts as the fastest axis. The one axis
-/// is taken for fields at first, which is right or costs little; [`smoothed`] gives the alternative.
-pub fn first(divisor: usize, complex: bool) -> Vec<Layout> {
+/// Distances at which values are most alike: those of neighbours along some axis, if there is one.
+/// `roughness` tells how unlike the values of a message are at a distance.
+pub fn strides(divisor: usize, roughness: impl Fn(usize) -> f64) -> Vec<usize> {
+    let mut strides: Vec<_> = divisors(divisor)
+        .into_iter()
+        .map(|stride| (roughness(stride), stride))
+        .collect();
+    strides.sort_by(|one, other| one.0.total_cmp(&other.0));
+    strides
+        .into_iter()
+        .map(|(_, stride)| stride)
+        .take(MOST_STRIDES)
+        .collect()
+}
+
+/// Layouts with at most one axis besides the outermost and the components. `complex` values have their
+/// parts as the fastest axis. The one axis is taken for fields at first, which is right or costs little;
+/// [`smoothed`] gives the alternative.
+pub fn first(divisor: usize, strides: &[usize], complex: bool) -> Vec<Layout> {
     let mut layouts = Vec::new();
     for parts in [1, 2, 3] {
         let is_possible = divisor.is_multiple_of(parts) && (!complex || parts == 2);
@@ -40,7 +55,7 @@ pub fn first(divisor: usize, complex: bool) -> Vec<Layout> {
             layouts.extend(Layout::new(axes));
         };
         push(None);
-        for extent in some_divisors(divisor / parts) {
+        for extent in extents(strides, parts) {
             push(axis(Kind::Field, extent));
             // Two or three at the front are the parts above.
             if extent <= MOST_COMPONENTS && (parts > 1 || extent > 3) {
@@ -51,8 +66,19 @@ pub fn first(divisor: usize, complex: bool) -> Vec<Layout> {
     layouts
 }
 
+/// The extents from 2 up of an axis whose values are `step` apart and that is followed by one of these
+/// strides.
+fn extents(strides: &[usize], step: usize) -> impl Iterator<Item = usize> {
+    let followed = strides
+        .iter()
+        .filter(move |stride| stride.is_multiple_of(step));
+    followed
+        .map(move |stride| stride / step)
+        .filter(|&extent| extent > 1)
+}
+
 /// The layout without scales. Where the fields are a plain axis, that is as good and saves their bits.
-pub fn smoothed(layout: &Layout, _divisor: usize) -> Vec<Layout> {
+pub fn smoothed(layout: &Layout, _strides: &[usize]) -> Vec<Layout> {
     let plain = |axis: &Axis| match axis.kind {
         Kind::Field => Axis {
             kind: Kind::Smooth,
@@ -77,39 +103,33 @@ pub fn smoothed(layout: &Layout, _divisor: usize) -> Vec<Layout> {
 
 /// A layout with its inner axis cut in two, and with a further axis cut off the outermost. Only where
 /// there is an axis to spare.
-pub fn refined(layout: &Layout, divisor: usize) -> Vec<Layout> {
+pub fn refined(layout: &Layout, strides: &[usize]) -> Vec<Layout> {
     let (Some((rest, inner)), true) = (layout.axes.split_last(), layout.coded_axes() == 2) else {
         return Vec::new();
     };
-    let product: usize = inner
-        .iter()
-        .filter_map(|axis| axis.extent)
-        .map(|n| n as usize)
-        .product();
-    if product == 0 || !divisor.is_multiple_of(product) {
-        return Vec::new();
-    }
+    let extent_of = |axis: &Axis| axis.extent.map_or(1, |extent| extent as usize);
+    let step = |axes: &[Axis]| axes.iter().map(extent_of).product::<usize>();
     let mut layouts = Vec::new();
-    for extent in some_divisors(divisor / product).filter(|&extent| extent >= THINNEST) {
-        let axes = inner
+    let mut push = |before: &[Axis], new: &[usize], after: &[Axis]| {
+        let new: Option<Vec<_>> = new
             .iter()
-            .copied()
-            .chain(axis(Kind::Smooth, extent))
-            .chain([*rest]);
-        layouts.extend(Layout::new(axes.collect()));
+            .map(|&extent| axis(Kind::Smooth, extent))
+            .collect();
+        let axes = new.map(|new| before.iter().chain(&new).chain(after).copied().collect());
+        layouts.extend(axes.and_then(|axes| Layout::new(axes).ok()));
+    };
+    for extent in extents(strides, step(inner)).filter(|&extent| extent >= THINNEST) {
+        push(inner, &[extent], &[*rest]);
     }
     if let Some((last, before)) = inner.split_last()
         && last.kind == Kind::Smooth
-        && let Some(whole) = last.extent
     {
-        let whole = whole as usize;
-        for extent in some_divisors(whole).filter(|n| *n >= THINNEST && whole / n >= THINNEST) {
-            let pair = axis(Kind::Smooth, extent)
-                .into_iter()
-                .chain(axis(Kind::Smooth, whole / extent));
-            layouts.extend(Layout::new(
-                before.iter().copied().chain(pair).chain([*rest]).collect(),
-            ));
+        let whole = extent_of(last);
+        let cuts = extents(strides, step(before)).filter(|&extent| {
+            whole.is_multiple_of(extent) && extent >= THINNEST && whole / extent >= THINNEST
+        });
+        for extent in cuts {
+            push(before, &[extent, whole / extent], &[*rest]);
         }
     }
     layouts
@@ -140,21 +160,19 @@ pub fn of_datatype(extents: &[usize], complex: bool) -> Option<Layout> {
     .ok()
 }
 
-/// The divisors of `n` from 2 up, itself included; where there are many, some of every size.
-fn some_divisors(n: usize) -> impl Iterator<Item = usize> {
-    let small: Vec<usize> = (1..)
-        .take_while(|&d| d * d <= n && d <= 1 << 20)
+/// The divisors of `n` from 2 up, itself included; large ones of huge numbers left out.
+fn divisors(n: usize) -> Vec<usize> {
+    let small: Vec<usize> = (1..1 << 20)
+        .take_while(|&d| d <= n / d)
         .filter(|&d| n.is_multiple_of(d))
         .collect();
-    let large = small.iter().rev().map(|d| n / d).filter(|d| d * d > n);
-    let all: Vec<usize> = small
+    let large = small.iter().rev().map(|d| n / d).filter(|&d| d > n / d);
+    small
         .iter()
         .copied()
         .chain(large)
         .filter(|&d| d > 1)
-        .collect();
-    let step = all.len().div_ceil(MOST_DIVISORS).max(1);
-    all.into_iter().step_by(step)
+        .collect()
 }
 
 #[cfg(test)]
@@ -167,8 +185,8 @@ mod tests {
 
     #[test]
     fn the_layout_of_spectral_fields_is_among_the_first() {
-        let layouts = texts(&first(900, false));
-        for expected in ["*", "2c,*", "2c,50f,*", "450f,*", "5c,*"] {
+        let layouts = texts(&first(900, &[100, 900, 5], false));
+        for expected in ["*", "2c,*", "2c,50f,*", "100f,*", "2c,450f,*", "5c,*"] {
             assert!(
                 layouts.iter().any(|text| text == expected),
                 "{expected} in {layouts:?}"
@@ -179,7 +197,7 @@ mod tests {
     #[test]
     fn complex_values_keep_their_parts() {
         assert!(
-            texts(&first(900, true))
+            texts(&first(900, &[100], true))
                 .iter()
                 .all(|text| text.starts_with("2c,"))
         );
@@ -187,22 +205,23 @@ mod tests {
 
     #[test]
     fn counts_without_a_common_divisor_leave_flat() {
-        assert_eq!(texts(&first(1, false)), ["*"]);
+        assert_eq!(texts(&first(1, &strides(1, |_| 0.0), false)), ["*"]);
     }
 
     #[test]
     fn three_dimensions_come_by_refining() {
-        let refine = |text: &str, n| texts(&refined(&Layout::parse(text).unwrap(), n));
-        assert!(refine("64,*", 64 * 32 * 20).contains(&"64,32,*".into()));
-        assert!(refine("2048,*", 2048).contains(&"64,32,*".into()));
-        assert!(refine("2c,50f,*", 2 * 50 * 80).contains(&"2c,50f,80,*".into()));
-        assert!(refine("*", 64).is_empty());
-        assert!(refine("4,4,*", 64).is_empty());
+        let refine =
+            |text: &str, strides: &[usize]| texts(&refined(&Layout::parse(text).unwrap(), strides));
+        assert_eq!(refine("64,*", &[64, 2048]), ["64,32,*"]);
+        assert_eq!(refine("2048,*", &[64, 2048]), ["64,32,*"]);
+        assert_eq!(refine("2c,50f,*", &[100, 8000]), ["2c,50f,80,*"]);
+        assert!(refine("*", &[64]).is_empty());
+        assert!(refine("4,4,*", &[64]).is_empty());
     }
 
     #[test]
     fn scales_can_be_dropped() {
-        let smooth = |text: &str| texts(&smoothed(&Layout::parse(text).unwrap(), 1));
+        let smooth = |text: &str| texts(&smoothed(&Layout::parse(text).unwrap(), &[]));
         assert_eq!(smooth("2c,50f,*"), ["2c,50,*"]);
         assert!(smooth("50,*").is_empty() && smooth("3f,*").is_empty());
     }
@@ -217,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_with_many_divisors_are_thinned_out() {
-        assert!(some_divisors(1 << 40).count() <= MOST_DIVISORS);
-        assert!(some_divisors(720_720).count() <= MOST_DIVISORS);
-        assert_eq!(some_divisors(12).collect::<Vec<_>>(), [2, 3, 4, 6, 12]);
+    fn divisors_come_in_order() {
+        assert_eq!(divisors(12), [2, 3, 4, 6, 12]);
+        assert_eq!(divisors(1 << 30).len(), 30);
+        assert!(divisors(0).is_empty() && divisors(1).is_empty());
     }
 }

@@ -63,6 +63,7 @@ functions! {
         comm_delete_attr = "PMPI_Comm_delete_attr"(Handle, c_int);
         comm_set_errhandler = "PMPI_Comm_set_errhandler"(Handle, Handle);
         comm_call_errhandler = "PMPI_Comm_call_errhandler"(Handle, c_int);
+        add_error_class = "PMPI_Add_error_class"(IntOut);
         add_error_code = "PMPI_Add_error_code"(c_int, IntOut);
         add_error_string = "PMPI_Add_error_string"(c_int, *const c_char);
         error_string = "PMPI_Error_string"(c_int, *mut c_char, IntOut);

@@ -301,17 +301,28 @@ impl Mpi {
 
     /// Hands an error to the communicator's error handler; comes back only where that returns.
     pub fn raise(&self, comm: Handle, message: &str) -> Error {
-        let mut code = self.abi.err_other;
+        let code = self.own_error_code().unwrap_or(self.abi.err_other);
         if let Ok(text) = CString::new(message) {
-            // SAFETY: MPI copies the string and writes one int. If either call fails, the class alone
-            // is raised.
-            unsafe {
-                if (self.functions.add_error_code)(self.abi.err_other, &raw mut code) == SUCCESS {
-                    (self.functions.add_error_string)(code, text.as_ptr());
-                }
-            }
+            // SAFETY: MPI checks the code and copies the string.
+            unsafe { (self.functions.add_error_string)(code, text.as_ptr()) };
         }
         self.raise_code(comm, Error(code))
+    }
+
+    /// An error code of ours, made once; its text is that of the latest error. `None` where MPI gives none.
+    fn own_error_code(&self) -> Option<c_int> {
+        static CODE: OnceCell<c_int> = OnceCell::new();
+        let made = CODE.get_or_try_init(|| {
+            let (mut class, mut code) = (0, 0);
+            // A class of its own: MPICH looks up the text of a code under a predefined class wrongly.
+            // SAFETY: MPI writes one int each time.
+            unsafe {
+                check((self.functions.add_error_class)(&raw mut class))?;
+                check((self.functions.add_error_code)(class, &raw mut code))?;
+            }
+            Ok::<_, Error>(code)
+        });
+        made.ok().copied()
     }
 
     /// As [`Self::raise`], for a code that MPI gave.

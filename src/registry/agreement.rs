@@ -98,7 +98,8 @@ impl Proposal {
         if differing.is_empty() || !any_wants {
             return Ok(Verdict::Agreed { wanted: any_wants });
         }
-        if self.rank == 0 {
+        // A rank whose settings are wrong has said so, and need not say that others differ from it.
+        if self.rank == 0 && !session::has_said_problems() {
             self.say(&differing);
         }
         Ok(Verdict::Differ)

@@ -1,7 +1,9 @@
 //! libzfp itself, by way of `zfp-sys`, and what the tests and the benchmark share.
 #![allow(dead_code)]
 
-use transpress::codec::zfp::{Arch, DecodeJob, EncodeJob, Encoded, Grid, Mode, Value, decode_on, encode_on};
+use transpress::codec::zfp::{
+    Arch, DecodeJob, EncodeJob, Encoded, Grid, Mode, Value, decode_on, encode_on,
+};
 use zfp_sys::*;
 
 /// A value type as libzfp names it.
@@ -81,7 +83,11 @@ impl Libzfp {
                     zfp_stream_set_accuracy(stream, tolerance);
                 }
             }
-            Libzfp { stream, field, bits }
+            Libzfp {
+                stream,
+                field,
+                bits,
+            }
         }
     }
 

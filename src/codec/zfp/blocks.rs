@@ -123,7 +123,11 @@ pub unsafe fn scatter<T: Value, S: Shape>(
         for (i, row) in block.chunks_exact(4).take(S::SIZE / 4).enumerate() {
             let offset = index(0, i % 4, i / 4, strides);
             // SAFETY: the row is inside the grid; the caller promised it is writable.
-            unsafe { first.offset(offset).copy_from_nonoverlapping(row.as_ptr(), 4) };
+            unsafe {
+                first
+                    .offset(offset)
+                    .copy_from_nonoverlapping(row.as_ptr(), 4)
+            };
         }
         return;
     }

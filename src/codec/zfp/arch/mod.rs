@@ -8,6 +8,7 @@ mod avx512;
 mod bmi2;
 mod scalar;
 
+use super::Value;
 use super::bits::BitWriter;
 use super::blocks::Source;
 use super::decoder;
@@ -16,7 +17,6 @@ use super::planes::Planes;
 use super::range::{self, DecodeTask, EncodeTask};
 use super::shape::Shape;
 use super::transform::{Headers, LowestExponent};
-use super::Value;
 use std::sync::OnceLock;
 
 /// The most blocks that go through a stage together; see [`Shape::BATCH`].
@@ -78,17 +78,17 @@ pub trait Arch: Copy + Send + Sync {
         }
     }
 
-    /// One block's planes from the bits `position..end` of `words`; see [`decoder::decode_planes`].
+    /// One block's planes from the bits `position..end` of `bytes`; see [`decoder::decode_planes`].
     #[inline(always)]
     fn decode<S: Shape>(
         self,
-        words: &[u64],
+        bytes: &[u8],
         position: usize,
         end: usize,
         count: u32,
         planes: &mut Planes,
     ) -> usize {
-        decoder::decode_planes::<S>(words, position, end, count, self.bmi(), planes)
+        decoder::decode_planes::<S>(bytes, position, end, count, self.bmi(), planes)
     }
 }
 

@@ -15,13 +15,17 @@ pub struct Permutation([u8; 64]);
 
 impl Permutation {
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     pub fn apply(&self, v: __m512i) -> __m512i {
         _mm512_permutexvar_epi8(self.load(), v)
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     fn load(&self) -> __m512i {
         // SAFETY: 64 readable bytes, aligned.
         unsafe { _mm512_load_si512(self.0.as_ptr().cast()) }
@@ -147,42 +151,54 @@ static SQUARE64_NATURAL: Permutation = from_coding_order(SQUARE64, Square::ORDER
 
 /// Byte `j` of each eight: bit `7 - j` of the eight bytes, which run backwards.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn bits_of_bytes(v: __m512i) -> __m512i {
     _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(0x0102_0408_1020_4080), v)
 }
 
 /// The inverse of [`bits_of_bytes`], but that the eight bytes run forwards.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn bytes_of_bits(v: __m512i) -> __m512i {
     let unit = 0x8040_2010_0804_0201u64;
     _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(unit as i64), v)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn to_negabinary32(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi32(0xaaaa_aaaau32 as i32);
     _mm512_xor_si512(_mm512_add_epi32(v, odd_digits), odd_digits)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn from_negabinary32(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi32(0xaaaa_aaaau32 as i32);
     _mm512_sub_epi32(_mm512_xor_si512(v, odd_digits), odd_digits)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn to_negabinary64(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi64(0xaaaa_aaaa_aaaa_aaaau64 as i64);
     _mm512_xor_si512(_mm512_add_epi64(v, odd_digits), odd_digits)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn from_negabinary64(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi64(0xaaaa_aaaa_aaaa_aaaau64 as i64);
     _mm512_sub_epi64(_mm512_xor_si512(v, odd_digits), odd_digits)
@@ -190,7 +206,9 @@ pub fn from_negabinary64(v: __m512i) -> __m512i {
 
 /// Stores eight planes of a 3-D block, from word `at` on.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn store_cube(v: __m512i, at: usize, planes: &mut Planes) {
     let eight: &mut [u64; 8] = &mut planes.as_chunks_mut().0[at / 8];
     // SAFETY: 64 writable bytes.
@@ -198,7 +216,9 @@ fn store_cube(v: __m512i, at: usize, planes: &mut Planes) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load_cube(planes: &Planes, at: usize) -> __m512i {
     let eight: &[u64; 8] = &planes.as_chunks().0[at / 8];
     // SAFETY: 64 readable bytes.
@@ -207,7 +227,9 @@ fn load_cube(planes: &Planes, at: usize) -> __m512i {
 
 /// Stores eight planes of each of four 2-D blocks, from word `at` on.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn store_squares(v: __m512i, at: usize, planes: &mut [Planes; 4]) {
     let lanes = [
         _mm512_castsi512_si128(v),
@@ -223,7 +245,9 @@ fn store_squares(v: __m512i, at: usize, planes: &mut [Planes; 4]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load_pairs(planes: &[Planes; 4], at: usize) -> __m512i {
     let [a, b, c, d] = four!(|block| {
         let pair: &[u64; 2] = &planes[block].as_chunks().0[at / 2];
@@ -237,33 +261,43 @@ fn load_pairs(planes: &[Planes; 4], at: usize) -> __m512i {
 
 /// Element-wise coefficients of 32 bits → bytes of equal significance, the top ones first.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn by_significance32(v: [__m512i; 4]) -> [__m512i; 4] {
     transpose_lanes(four!(|i| BYTES32.apply(v[i])))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn by_element32(v: [__m512i; 4]) -> [__m512i; 4] {
     let v = transpose_lanes(v);
     four!(|i| WORDS32.apply(v[i]))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn by_significance64(v: [__m512i; 8]) -> [__m512i; 8] {
     transpose8(eight!(|i| BYTES64.apply(v[i])))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn by_element64(v: [__m512i; 8]) -> [__m512i; 8] {
     let v = transpose8(v);
     eight!(|i| WORDS64.apply(v[i]))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
     let v = by_significance32(v);
     for (i, v) in v.into_iter().enumerate() {
@@ -273,7 +307,9 @@ pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn join_cube32(planes: &Planes) -> [__m512i; 4] {
     by_element32(four!(|i| {
         let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
@@ -282,7 +318,9 @@ pub fn join_cube32(planes: &Planes) -> [__m512i; 4] {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn split_squares32(v: [__m512i; 4], planes: &mut [Planes; 4]) {
     let v = by_significance32(v);
     for (i, v) in v.into_iter().enumerate() {
@@ -292,7 +330,9 @@ pub fn split_squares32(v: [__m512i; 4], planes: &mut [Planes; 4]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn join_squares32(planes: &[Planes; 4]) -> [__m512i; 4] {
     by_element32(four!(|i| {
         let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
@@ -301,7 +341,9 @@ pub fn join_squares32(planes: &[Planes; 4]) -> [__m512i; 4] {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn split_cube64(v: [__m512i; 8], planes: &mut Planes) {
     let v = by_significance64(v);
     for (i, v) in v.into_iter().enumerate() {
@@ -311,7 +353,9 @@ pub fn split_cube64(v: [__m512i; 8], planes: &mut Planes) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn join_cube64(planes: &Planes) -> [__m512i; 8] {
     by_element64(eight!(|i| {
         let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
@@ -320,7 +364,9 @@ pub fn join_cube64(planes: &Planes) -> [__m512i; 8] {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn split_squares64(v: [__m512i; 8], planes: &mut [Planes; 4]) {
     let v = by_significance64(v);
     for (i, v) in v.into_iter().enumerate() {
@@ -330,7 +376,9 @@ pub fn split_squares64(v: [__m512i; 8], planes: &mut [Planes; 4]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn join_squares64(planes: &[Planes; 4]) -> [__m512i; 8] {
     by_element64(eight!(|i| {
         let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
@@ -341,14 +389,18 @@ pub fn join_squares64(planes: &[Planes; 4]) -> [__m512i; 8] {
 /// Stores 16 planes of each of eight 1-D blocks as the lane coder wants them: byte `j` of lane `i` has
 /// plane `j` of block `i` in its low half and plane `8 + j` in its high half.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn store_lines(bytes: __m512i, word: usize, planes: &mut Planes) {
     store_cube(bits_of_bytes(bytes), 8 * word, planes);
 }
 
 /// Coefficients of sixteen 1-D blocks: block (l >= 2, ..) in lane order; see [`super::single`].
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn split_lines32(v: [__m512i; 4], planes: &mut [Planes; BATCH]) {
     // Two top bytes of the four coefficients, backwards, then the two others.
     let pick = _mm512_broadcast_i32x4(_mm_setr_epi8(
@@ -382,7 +434,9 @@ static LAST_PAIRS: Permutation = pairs([4, 5, 12, 13, 6, 7, 14, 15]);
 
 /// Coefficients of eight 1-D blocks, a block an element.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn split_lines64([a, b, c, d]: [__m512i; 4], planes: &mut Planes) {
     for (i, bytes) in [&TOP_BYTES, &LOW_BYTES].into_iter().enumerate() {
         let ab = _mm512_permutex2var_epi8(a, bytes.load(), b);
@@ -397,7 +451,9 @@ pub fn split_lines64([a, b, c, d]: [__m512i; 4], planes: &mut Planes) {
 /// 16 planes of 1-D blocks, packed, a word an element → for each, the top bytes of its four coefficients,
 /// then their second bytes.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn join_line_words(v: __m512i) -> __m512i {
     // Byte j: nibble j below nibble 8 + j.
     let low = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), v);
@@ -408,7 +464,9 @@ pub fn join_line_words(v: __m512i) -> __m512i {
 
 /// Four 1-D blocks → their coefficients, a block a lane.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn join_lines32(planes: &[Planes; 4]) -> __m512i {
     // The bytes of each coefficient together, the lowest first.
     let pick = _mm_setr_epi8(12, 8, 4, 0, 13, 9, 5, 1, 14, 10, 6, 2, 15, 11, 7, 3);
@@ -421,7 +479,9 @@ static LAST_COEFFICIENTS: Permutation = pairs([6, 2, 14, 10, 7, 3, 15, 11]);
 
 /// [`join_line_words`] of the four words of blocks, the first word first → coefficients.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn join_lines64([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let [a, b, c, d] = [
         _mm512_permutex2var_epi8(d, FIRST_COEFFICIENTS.load(), c),

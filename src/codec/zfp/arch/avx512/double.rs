@@ -16,7 +16,9 @@ use std::arch::x86_64::*;
 
 /// [`crate::codec::zfp::arch::Arch::forward`].
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn forward<S: Shape>(
     sources: &[Source<f64>; BATCH],
     lowest: LowestExponent,
@@ -50,7 +52,9 @@ pub fn forward<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
     // Two halves of z: (z0 y1)(y0 x1 x0).
     let [low, high] = [load_half_cube(source, 0), load_half_cube(source, 2)];
@@ -68,7 +72,9 @@ fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load_half_cube(source: &Source<f64>, z: usize) -> [__m512i; 4] {
     four!(|i| {
         let (y, z) = (2 * (i % 2), z + i / 2);
@@ -78,7 +84,9 @@ fn load_half_cube(source: &Source<f64>, z: usize) -> [__m512i; 4] {
 
 /// Lifts x, then y: from (x1 x0)(b y0 y1), b being z0 or a block's number, to (y0 y1)(x1 b x0).
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn lift_rows(v: [__m512i; 4]) -> [__m512i; 4] {
     let [a, b, c, d] = rotate(lift64(v));
     let [a, c, b, d] = lift64([a, c, b, d]);
@@ -87,7 +95,9 @@ fn lift_rows(v: [__m512i; 4]) -> [__m512i; 4] {
 
 /// The inverse of [`lift_rows`].
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn unlift_rows([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let [a, c, b, d] = unlift64([a, c, b, d]);
     unlift64(rotate_back([a, b, c, d]))
@@ -95,7 +105,9 @@ fn unlift_rows([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 
 /// Lifts z: from (z1 y1)(x1 z0 x0) to (z1 z0)(y1 x1 x0).
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn lift_half_slices([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     lift64([
         _mm512_shuffle_i64x2::<0x88>(a, b),
@@ -106,18 +118,18 @@ fn lift_half_slices([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn both([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> [__m512i; 8] {
     [a, b, c, d, e, f, g, h]
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn forward_squares(
-    sources: &[Source<f64>; 4],
-    all: &mut [i64; 4],
-    planes: &mut [Planes; 4],
-) {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn forward_squares(sources: &[Source<f64>; 4], all: &mut [i64; 4], planes: &mut [Planes; 4]) {
     let mut halves = [[_mm512_setzero_si512(); 4]; 2];
     for (i, half) in halves.iter_mut().enumerate() {
         let sources = &sources[2 * i..][..2];
@@ -140,12 +152,17 @@ fn forward_squares(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn forward_lines(sources: &[Source<f64>; 8], all: &mut [i64; 8], planes: &mut Planes) {
     // (b2 b0)(b1 x1 x0), then (x1 x0)(b2 b1 b0).
     let v = four!(|i| {
         let b = i / 2 * 4 + i % 2;
-        load_rows(sources[b].row::<Line>(0, 0), sources[b + 2].row::<Line>(0, 0))
+        load_rows(
+            sources[b].row::<Line>(0, 0),
+            sources[b + 2].row::<Line>(0, 0),
+        )
     });
     let v = rotate(v);
     let largest = largest_magnitude(v);
@@ -160,7 +177,9 @@ fn forward_lines(sources: &[Source<f64>; 8], all: &mut [i64; 8], planes: &mut Pl
 const SCALE: f64 = 1085.0;
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn set_headers<S: Shape>(
     headers: &mut Headers,
     largest: &[i64; BATCH],
@@ -193,7 +212,9 @@ fn set_headers<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
     // SAFETY: each row is 32 readable bytes.
     unsafe {
@@ -205,7 +226,9 @@ fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
 
 /// Of the values in the same place of the four registers.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn largest_magnitude(v: [__m512i; 4]) -> __m512i {
     let magnitude = _mm512_set1_epi64(i64::MAX);
     let [a, b, c, d] = four!(|i| _mm512_and_si512(v[i], magnitude));
@@ -214,7 +237,9 @@ fn largest_magnitude(v: [__m512i; 4]) -> __m512i {
 
 /// Largest magnitudes → exponents of the factors from values to integers.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn scale_exponents(largest: __m512i) -> __m512d {
     let biased = _mm512_cvtepi64_pd(_mm512_srli_epi64::<52>(largest));
     // ZFP's exponents are one above IEEE's.
@@ -223,14 +248,18 @@ fn scale_exponents(largest: __m512i) -> __m512d {
 
 /// Bits of floats, times 2 to the power `exponent`, towards zero.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
     _mm512_cvttpd_epi64(_mm512_scalef_pd(_mm512_castsi512_pd(v), exponent))
 }
 
 /// [`crate::codec::zfp::arch::Arch::inverse`].
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
@@ -262,7 +291,9 @@ pub fn inverse<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
     if !header.is_coded() {
         block.fill(0.0);
@@ -286,7 +317,9 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f64; 64]; 4]) {
     let v = bytes::join_squares64(planes);
     let [a, b, c, d, e, f, g, h] = eight!(|i| bytes::from_negabinary64(v[i]));
@@ -309,7 +342,9 @@ fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64; 64]; 8]) {
     // Word w of every block: for each, the top bytes of its coefficients, then the next lower ones.
     let pairs = four!(|w| {
@@ -321,10 +356,14 @@ fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64
     let v = rotate_back(unlift64(four!(|i| bytes::from_negabinary64(v[i]))));
     for (first, v) in [0, 1, 4, 5].into_iter().zip(v) {
         let headers = [headers[first], headers[first + 2]];
-        let [a, b] =
-            headers.map(|header| if header.is_coded() { factor(header) } else { 0.0 });
-        let coded =
-            u8::from(headers[0].is_coded()) * 0xf | u8::from(headers[1].is_coded()) * 0xf0;
+        let [a, b] = headers.map(|header| {
+            if header.is_coded() {
+                factor(header)
+            } else {
+                0.0
+            }
+        });
+        let coded = u8::from(headers[0].is_coded()) * 0xf | u8::from(headers[1].is_coded()) * 0xf0;
         let factors = _mm512_setr_pd(a, a, a, a, b, b, b, b);
         let mut values = [0.0; 8];
         store(
@@ -342,7 +381,9 @@ fn factor(header: Header) -> f64 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn store(v: __m512d, values: &mut [f64; 8]) {
     // SAFETY: 64 writable bytes.
     unsafe { _mm512_storeu_pd(values.as_mut_ptr(), v) }

@@ -7,7 +7,8 @@
 use super::lifting::transpose8;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
-use crate::codec::zfp::encoder::{self, BLOCK_WORDS, BlockBits};
+use crate::codec::zfp::encoder::{self, BLOCK_WORDS, BlockBits, Pen};
+use crate::codec::zfp::line;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::Shape;
 use crate::codec::zfp::transform::Headers;
@@ -18,7 +19,9 @@ const LANES: usize = 8;
 
 /// [`crate::codec::zfp::arch::Arch::encode`].
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn encode<T: Value, S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
@@ -53,7 +56,9 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Starts each block with its header.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     fn new<T: Value>(
         headers: &Headers,
         group: usize,
@@ -84,7 +89,9 @@ impl<'a> Writer<'a> {
 
     /// Whether every lane has had plane `k` and all after it, or its budget.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     fn is_done(&self, k: u32) -> bool {
         let length = _mm512_add_epi64(_mm512_slli_epi64::<6>(self.at), self.fill);
         k >= self.most_planes || _mm512_cmplt_epu64_mask(length, self.budget) == 0
@@ -92,7 +99,9 @@ impl<'a> Writer<'a> {
 
     /// Appends `length` bits, at most 64, to each lane; those of `bits` above them must be zero.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     fn push(&mut self, bits: __m512i, length: __m512i) {
         let filled = _mm512_or_si512(self.pending, _mm512_sllv_epi64(bits, self.fill));
         let room = _mm512_sub_epi64(_mm512_set1_epi64(64), self.fill);
@@ -107,7 +116,9 @@ impl<'a> Writer<'a> {
 
     /// As [`Self::push`] for up to 128 bits.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     fn push_two(&mut self, low: __m512i, high: __m512i, length: __m512i) {
         let room = _mm512_sub_epi64(_mm512_set1_epi64(64), self.fill);
         let first = _mm512_or_si512(self.pending, _mm512_sllv_epi64(low, self.fill));
@@ -128,7 +139,9 @@ impl<'a> Writer<'a> {
 
     /// Stores each lane's current word and the next one. (A scatter would be slower.)
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     fn store(&mut self, first: __m512i, second: __m512i) {
         const SIZE: i64 = size_of::<BlockBits>() as i64;
         let last = _mm512_set1_epi64(BLOCK_WORDS as i64 - 2);
@@ -156,7 +169,9 @@ impl<'a> Writer<'a> {
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
     fn finish(self) {
         let mut lanes = [[0u64; LANES]; 3];
         for (lanes, v) in lanes.iter_mut().zip([self.at, self.pending, self.fill]) {
@@ -164,14 +179,20 @@ impl<'a> Writer<'a> {
             unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), v) }
         }
         for (i, block) in self.coded.iter_mut().enumerate() {
-            block.resume(lanes[0][i] as usize, lanes[1][i], lanes[2][i] as u32);
+            block.pen = Pen {
+                at: lanes[0][i] as usize,
+                pending: lanes[1][i],
+                fill: lanes[2][i] as u32,
+            };
         }
     }
 }
 
 /// Eight words of each block → for each word, those of all blocks.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load_words(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
     transpose8(eight!(|lane| {
         let words: &[u64; 8] = &planes[lane].as_chunks().0[at / 8];
@@ -181,7 +202,9 @@ fn load_words(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
     let mut significant = _mm512_setzero_si512();
     for eight in (0..T::Int::BITS).step_by(8) {
@@ -200,13 +223,10 @@ fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
 
 /// One plane of eight 3-D blocks; returns how many coefficients are significant now.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn encode_cube_plane(
-    plane: __m512i,
-    k: u32,
-    significant: __m512i,
-    writer: &mut Writer,
-) -> __m512i {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn encode_cube_plane(plane: __m512i, k: u32, significant: __m512i, writer: &mut Writer) -> __m512i {
     let one = _mm512_set1_epi64(1);
     let size = _mm512_set1_epi64(64);
     let known = _mm512_andnot_si512(_mm512_sllv_epi64(_mm512_set1_epi64(-1), significant), plane);
@@ -256,7 +276,9 @@ fn encode_cube_plane(
 
 /// The low 32 bits of each lane, each one-bit followed by another 1; and the number of one-bits.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn double32(bits: __m512i) -> (__m512i, __m512i) {
     let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
     let nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f));
@@ -279,7 +301,9 @@ static DOUBLED: [u8; 16] = {
 
 /// Bytes below 16, each one-bit followed by another 1; and the lengths that gives, from 4 to 8.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn double4(nibbles: __m512i) -> (__m512i, __m512i) {
     let lengths = _mm_setr_epi8(4, 5, 5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8);
     // SAFETY: 16 readable bytes.
@@ -292,7 +316,9 @@ fn double4(nibbles: __m512i) -> (__m512i, __m512i) {
 
 /// Bit strings in bytes → in each 32 bits, the four of them one after another; and their lengths.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn join_bytes(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
     let low = _mm512_and_si512(lengths, _mm512_set1_epi16(0xff));
     let upper = _mm512_sllv_epi16(_mm512_srli_epi16::<8>(codes), low);
@@ -306,17 +332,24 @@ fn join_bytes(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
 
 /// Bit strings in 32 bits → in each 64 bits, both of them one after the other; and their length.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn join_halves(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
     let half = _mm512_set1_epi64(0xffff_ffff);
     let low = _mm512_and_si512(lengths, half);
     let upper = _mm512_sllv_epi64(_mm512_srli_epi64::<32>(codes), low);
     let codes = _mm512_or_si512(_mm512_and_si512(codes, half), upper);
-    (codes, _mm512_add_epi64(low, _mm512_srli_epi64::<32>(lengths)))
+    (
+        codes,
+        _mm512_add_epi64(low, _mm512_srli_epi64::<32>(lengths)),
+    )
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn encode_squares<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
     let mut significant = _mm512_setzero_si512();
     for many in (0..T::Int::BITS).step_by(32) {
@@ -335,7 +368,9 @@ fn encode_squares<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
 
 /// Four planes of eight 2-D blocks; returns how many coefficients are significant now.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn encode_square_planes(
     word: __m512i,
     k: u32,
@@ -356,7 +391,9 @@ fn encode_square_planes(
 
 /// Two planes, each in 32 bits: code, length, and how many coefficients are significant after it.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn encode_square_pair(
     pair: __m512i,
     k: u32,
@@ -376,7 +413,10 @@ fn encode_square_pair(
     let any = _mm512_test_epi32_mask(rest, rest);
     let leading = _mm512_lzcnt_epi32(rest);
     let reach = _mm512_sub_epi32(word, leading);
-    let others = _mm512_xor_si512(rest, _mm512_srlv_epi32(_mm512_set1_epi32(i32::MIN), leading));
+    let others = _mm512_xor_si512(
+        rest,
+        _mm512_srlv_epi32(_mm512_set1_epi32(i32::MIN), leading),
+    );
     let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x2c28_2420_0c08_0400), others);
     let (codes, lengths) = double4(_mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f)));
     let (code, ones) = join_bytes(codes, lengths);
@@ -401,7 +441,9 @@ fn encode_square_pair(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn encode_lines<T: Value>(planes: &Planes, writer: &mut Writer) {
     let mut seen = _mm512_setzero_si512();
     for (k, words) in (0..T::Int::BITS).step_by(16).zip(planes.as_chunks::<8>().0) {
@@ -428,30 +470,9 @@ const fn line_codes() -> ([u8; 128], [u8; 128]) {
     let (mut codes, mut lengths) = ([0; 128], [0; 128]);
     let mut i = 0;
     while i < 5 * 16 {
-        let (significant, plane) = (i / 16, i % 16);
-        let mut code = plane & ((1 << significant) - 1);
-        let mut length = significant;
-        let mut n = significant;
-        while n < 4 {
-            if plane >> n == 0 {
-                length += 1;
-                break;
-            }
-            code |= 1 << length;
-            length += 1;
-            while n < 3 {
-                let bit = plane >> n & 1;
-                code |= bit << length;
-                length += 1;
-                if bit == 1 {
-                    break;
-                }
-                n += 1;
-            }
-            n += 1;
-        }
-        codes[i] = code as u8;
-        lengths[i] = length as u8;
+        let (code, length, _) = line::plane_code(i % 16, i / 16);
+        codes[i as usize] = code as u8;
+        lengths[i as usize] = length as u8;
         i += 1;
     }
     (codes, lengths)
@@ -460,13 +481,10 @@ const fn line_codes() -> ([u8; 128], [u8; 128]) {
 /// Eight planes of eight 1-D blocks, a plane a byte. `seen` is, in every byte, the union of all planes
 /// before; returns it.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn encode_line_planes(
-    planes: __m512i,
-    k: u32,
-    seen: __m512i,
-    writer: &mut Writer,
-) -> __m512i {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn encode_line_planes(planes: __m512i, k: u32, seen: __m512i, writer: &mut Writer) -> __m512i {
     let union = _mm512_or_si512(planes, _mm512_slli_epi64::<8>(planes));
     let union = _mm512_or_si512(union, _mm512_slli_epi64::<16>(union));
     let union = _mm512_or_si512(union, _mm512_slli_epi64::<32>(union));
@@ -476,16 +494,21 @@ fn encode_line_planes(
     ));
     let after = _mm512_or_si512(seen, _mm512_shuffle_epi8(union, last));
     // 16 times the number of significant coefficients.
-    let states = _mm_setr_epi8(0, 16, 32, 32, 48, 48, 48, 48, 64, 64, 64, 64, 64, 64, 64, 64);
+    let states = _mm_setr_epi8(
+        0, 16, 32, 32, 48, 48, 48, 48, 64, 64, 64, 64, 64, 64, 64, 64,
+    );
     let state = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(states), before);
     let index = _mm512_or_si512(state, planes);
     let codes = look_up(&LINE_CODES.0, index);
     let lengths = look_up(&LINE_CODES.1, index);
     let steps = _mm512_set1_epi64(0x0706_0504_0302_0100);
     let number = _mm512_add_epi8(_mm512_set1_epi8(k as i8), steps);
-    let limit = _mm512_shuffle_epi8(writer.planes, _mm512_broadcast_i32x4(_mm_setr_epi8(
-        0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8,
-    )));
+    let limit = _mm512_shuffle_epi8(
+        writer.planes,
+        _mm512_broadcast_i32x4(_mm_setr_epi8(
+            0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8,
+        )),
+    );
     let coded = _mm512_cmpgt_epu8_mask(limit, number);
     let (codes, lengths) = join_bytes(
         _mm512_maskz_mov_epi8(coded, codes),
@@ -497,7 +520,9 @@ fn encode_line_planes(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn look_up(table: &[u8; 128], index: __m512i) -> __m512i {
     let halves = table.as_chunks::<64>().0;
     // SAFETY: each half is 64 readable bytes.

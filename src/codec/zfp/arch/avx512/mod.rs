@@ -131,7 +131,9 @@ impl Arch for Avx512 {
 ///
 /// # Safety
 /// As [`range::encode`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub unsafe fn encode<T: Value>(
     arch: Avx512,
     task: &EncodeTask<T>,
@@ -145,7 +147,9 @@ pub unsafe fn encode<T: Value>(
 ///
 /// # Safety
 /// As [`range::decode`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub unsafe fn decode<T: Value>(arch: Avx512, task: &DecodeTask<T>) -> usize {
     // SAFETY: the caller's promise, handed on.
     unsafe { range::decode(arch, task) }

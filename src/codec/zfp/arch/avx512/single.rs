@@ -19,7 +19,9 @@ type Registers = [__m512i; 4];
 
 /// [`crate::codec::zfp::arch::Arch::forward`].
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn forward<S: Shape>(
     sources: &[Source<f32>; BATCH],
     lowest: LowestExponent,
@@ -41,7 +43,9 @@ pub fn forward<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> i32 {
     let v = four!(|z| load_rows(four!(|y| source.row::<Cube>(y, z))));
     let largest = _mm512_reduce_max_epi32(largest_magnitude(v));
@@ -54,11 +58,10 @@ fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> i32 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn forward_squares(
-    sources: &[Source<f32>; BATCH],
-    planes: &mut [Planes; BATCH],
-) -> __m512i {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn forward_squares(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> __m512i {
     let mut all = [0; BATCH];
     let sources = sources.as_chunks::<4>().0;
     let planes = planes.as_chunks_mut::<4>().0;
@@ -88,11 +91,10 @@ const fn line(register: usize, lane: usize) -> usize {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn forward_lines(
-    sources: &[Source<f32>; BATCH],
-    planes: &mut [Planes; BATCH],
-) -> __m512i {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn forward_lines(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> __m512i {
     let v = four!(|r| load_rows(four!(|l| sources[line(r, l)].row::<Line>(0, 0))));
     let v = transpose_elements(v);
     let largest = largest_magnitude(v);
@@ -108,12 +110,10 @@ fn forward_lines(
 const SCALE: f32 = 157.0;
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn set_headers<S: Shape>(
-    headers: &mut Headers,
-    largest: __m512i,
-    lowest: LowestExponent,
-) -> usize {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn set_headers<S: Shape>(headers: &mut Headers, largest: __m512i, lowest: LowestExponent) -> usize {
     let infinity = _mm512_set1_epi32(f32::INFINITY.to_bits() as i32);
     let finite = _mm512_cmplt_epi32_mask(largest, infinity);
     let some = _mm512_test_epi32_mask(largest, largest);
@@ -134,14 +134,18 @@ fn set_headers<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load(elements: &[i32; 16]) -> __m512i {
     // SAFETY: 64 readable bytes.
     unsafe { _mm512_loadu_si512(elements.as_ptr().cast()) }
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
     // SAFETY: each row is 16 readable bytes.
     let [a, b, c, d] = four!(|i| unsafe { _mm_loadu_si128(rows[i].as_ptr().cast()) });
@@ -153,7 +157,9 @@ fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
 
 /// Of the values in the same place of the four registers.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn largest_magnitude(v: Registers) -> __m512i {
     let magnitude = _mm512_set1_epi32(i32::MAX);
     let [a, b, c, d] = four!(|i| _mm512_and_si512(v[i], magnitude));
@@ -162,7 +168,9 @@ fn largest_magnitude(v: Registers) -> __m512i {
 
 /// Largest magnitudes → exponents of the factors from values to integers.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn scale_exponents(largest: __m512i) -> __m512 {
     let biased = _mm512_cvtepi32_ps(_mm512_srli_epi32::<23>(largest));
     // ZFP's exponents are one above IEEE's.
@@ -171,14 +179,18 @@ fn scale_exponents(largest: __m512i) -> __m512 {
 
 /// Bits of floats, times 2 to the power `exponent`, towards zero.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn quantize(v: __m512i, exponent: __m512) -> __m512i {
     _mm512_cvttps_epi32(_mm512_scalef_ps(_mm512_castsi512_ps(v), exponent))
 }
 
 /// [`crate::codec::zfp::arch::Arch::inverse`].
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
@@ -196,7 +208,9 @@ pub fn inverse<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
     if !header.is_coded() {
         block.fill(0.0);
@@ -214,12 +228,10 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn inverse_squares(
-    headers: &Headers,
-    planes: &[Planes; BATCH],
-    blocks: &mut [[f32; 64]; BATCH],
-) {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn inverse_squares(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32; 64]; BATCH]) {
     let planes = planes.as_chunks::<4>().0;
     let blocks = blocks.as_chunks_mut::<4>().0;
     for i in 0..Square::BATCH / 4 {
@@ -242,12 +254,10 @@ fn inverse_squares(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn inverse_lines(
-    headers: &Headers,
-    planes: &[Planes; BATCH],
-    blocks: &mut [[f32; 64]; BATCH],
-) {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn inverse_lines(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32; 64]; BATCH]) {
     // Register r, lane l: block 4 r + l.
     let v = four!(|r| bytes::join_lines32(&planes.as_chunks::<4>().0[r]));
     let v = four!(|i| bytes::from_negabinary32(v[i]));
@@ -274,7 +284,9 @@ fn inverse_lines(
 
 /// Bits of [`factor`] of each block, with the sign bit set; 0 for a block that is not coded.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn factors(headers: &Headers) -> __m512i {
     // SAFETY: 64 readable bytes.
     let bits = unsafe { _mm512_loadu_si512(headers.bits.as_ptr().cast()) };
@@ -291,7 +303,9 @@ fn factor(header: Header) -> f32 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn store(v: __m512, values: &mut [f32; 16]) {
     // SAFETY: 64 writable bytes.
     unsafe { _mm512_storeu_ps(values.as_mut_ptr(), v) }
