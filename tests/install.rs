@@ -60,6 +60,7 @@ fn the_command_finds_its_library_and_programs_its_header() {
         "bin/transpress",
         "lib/libtranspress.so",
         "include/transpress.h",
+        "include/transpress.f90",
         "share/doc/transpress/LICENSE",
         "share/doc/transpress/environment.md",
     ] {
