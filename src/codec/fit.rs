@@ -175,11 +175,8 @@ mod tests {
         // SAFETY: `back` has room for the message.
         let jobs = unsafe { boxes.decode_jobs(back.as_mut_ptr(), &streams, &room[head..]) };
         // SAFETY: the jobs write to disjoint parts of `back`.
-        assert!(
-            unsafe { zfp::decode(&jobs, 1) }
-                .into_iter()
-                .all(|done| done)
-        );
+        let done = unsafe { zfp::decode(&jobs, 1) };
+        assert!(done.into_iter().all(|done| done));
         let bound = 2f32.powi(exponent.into());
         assert!(
             values
