@@ -6,7 +6,7 @@
 mod candidates;
 mod infer;
 
-pub use infer::{Inference, Pattern, Specimen};
+pub use infer::{Inference, Pattern, Specimen, infer};
 
 /// What lies along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,6 +176,18 @@ impl Layout {
             axes: std::iter::once(parts)
                 .chain(self.axes.iter().copied())
                 .collect(),
+        }
+    }
+}
+
+impl From<&Axes> for Layout {
+    fn from(axes: &Axes) -> Self {
+        let axes = axes.iter().map(|&(kind, extent)| Axis {
+            kind,
+            extent: Some(extent),
+        });
+        Self {
+            axes: axes.collect(),
         }
     }
 }

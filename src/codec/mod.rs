@@ -14,6 +14,7 @@ mod lies;
 mod mask;
 mod plan;
 mod quality;
+mod round_trip;
 mod scale;
 mod survey;
 mod trial;
@@ -22,7 +23,10 @@ pub mod zfp;
 pub use decode::{Decode, decode};
 pub use element::Element;
 pub use encode::{Encode, Encoded, Guard, Refusal, encode};
+pub use float::Float;
+pub use mask::fill_values;
 pub use quality::ErrorSample;
+pub use round_trip::{Returned, round_trip};
 pub use trial::{Window, focus, roughness, trial};
 
 /// How the payload of a message was coded.

@@ -4,7 +4,7 @@
 //! on two ranks: neither the data nor the time that is looked at.
 
 use super::{Axes, Axis, Kind, Layout, candidates};
-use crate::codec::{self, Element, Window};
+use crate::codec::{self, Element, Float, Window};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -121,6 +121,28 @@ impl Inference {
     pub fn record_coding(&mut self, time: Duration) {
         self.coding += time;
     }
+}
+
+/// The layout that a message of these values gets by itself. `divisor` is common to the counts of all
+/// messages of its call.
+pub fn infer<T: Float>(values: &[T], divisor: usize, rate: f64) -> Layout {
+    if values.is_empty() {
+        return Layout::flat();
+    }
+    let pattern = Pattern {
+        call: 0,
+        element: T::ELEMENT,
+        complex: false,
+        divisor,
+    };
+    let specimen = Specimen {
+        values: values.as_ptr().cast(),
+        count: values.len(),
+        rate,
+        datatype: &[],
+    };
+    // SAFETY: the specimen is a live slice of values of its type.
+    unsafe { best(pattern, specimen) }
 }
 
 /// # Safety
@@ -262,21 +284,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn infer(values: &[f32], divisor: usize, rate: f64) -> String {
-        let pattern = Pattern {
-            call: 0,
-            element: Element::F32,
-            complex: false,
-            divisor,
-        };
-        let specimen = Specimen {
-            values: values.as_ptr().cast(),
-            count: values.len(),
-            rate,
-            datatype: &[],
-        };
-        // SAFETY: the specimen is a live slice.
-        unsafe { best(pattern, specimen) }.to_string()
+    fn inferred(values: &[f32], divisor: usize, rate: f64) -> String {
+        infer(values, divisor, rate).to_string()
     }
 
     /// Something smooth in three directions, with some small structure.
@@ -294,7 +303,7 @@ mod tests {
                 values.extend((0..nx).map(|x| smooth(x, y, z)));
             }
         }
-        assert_eq!(infer(&values, nx * ny * nz, 8.0), "48,36,*");
+        assert_eq!(inferred(&values, nx * ny * nz, 8.0), "48,36,*");
     }
 
     #[test]
@@ -310,13 +319,13 @@ mod tests {
             }
         }
         // Real and imaginary parts are as unlike here as two fields are: both readings will do.
-        let layout = infer(&values, 2 * fields, 8.0);
+        let layout = inferred(&values, 2 * fields, 8.0);
         assert!(["2c,10f,*", "20f,*"].contains(&&*layout), "{layout}");
     }
 
     #[test]
     fn a_message_of_zeros_is_flat() {
-        assert_eq!(infer(&[0.0; 4800], 4800, 8.0), "*");
+        assert_eq!(inferred(&[0.0; 4800], 4800, 8.0), "*");
     }
 
     #[test]
