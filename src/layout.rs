@@ -133,6 +133,18 @@ fn parse_axis(text: &str) -> Result<Axis, String> {
     Ok(Axis { kind, extent })
 }
 
+/// The greatest common divisor of the counts of some messages; 0 where there are none.
+pub fn common_divisor(counts: impl IntoIterator<Item = usize>) -> usize {
+    fn gcd(one: usize, other: usize) -> usize {
+        if other == 0 {
+            one
+        } else {
+            gcd(other, one % other)
+        }
+    }
+    counts.into_iter().fold(0, gcd)
+}
+
 /// A layout with every extent known: the axes of one message.
 pub type Axes = Vec<(Kind, u32)>;
 

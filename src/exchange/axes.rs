@@ -4,7 +4,7 @@ use super::context::Context;
 use super::outgoing::Source;
 use super::side::Side;
 use crate::codec::Coding;
-use crate::layout::{Axes, Inference, Layout, MAX_AXES, Pattern, Specimen};
+use crate::layout::{Axes, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor};
 use crate::registry::Registration;
 use crate::wire::fnv1a;
 
@@ -74,7 +74,7 @@ unsafe fn infer(
         call: call_hash(context, sources),
         element: largest.coded.element,
         complex: largest.coded.complex,
-        divisor: counts.fold(0, gcd),
+        divisor: common_divisor(counts),
     };
     let specimen = Specimen {
         values: largest.pointer,
@@ -102,14 +102,6 @@ fn call_hash(context: Context, sources: &[Source]) -> u64 {
         .flat_map(|number| (number as u64).to_le_bytes())
         .collect();
     fnv1a(&bytes)
-}
-
-fn gcd(one: usize, other: usize) -> usize {
-    if other == 0 {
-        one
-    } else {
-        gcd(other, one % other)
-    }
 }
 
 fn say_misfit(registration: &Registration, layouts: &[Layout], sources: &[Source]) {
