@@ -6,7 +6,8 @@
 ! step. Without compression only rounding is lost. The program prints, for each variable, how far the
 ! coefficients are from the initial ones after 1, 10, 100, 1000, ... round trips.
 !
-! It knows nothing of transpress: run it plain, or under the library.
+! It knows nothing of transpress: run it plain, or under the library. On two cores, one round trip of the
+! defaults takes about one second; of `--truncation 63`, less than a tenth, so that 1000 take a minute or two.
 !
 !   examples/ectrans_roundtrip.sh        builds it, runs it with several codecs, and prints one table
 !   mpirun -n 4 ./ectrans_roundtrip --truncation 159 --levels 20 --round-trips 10
@@ -74,11 +75,11 @@ module weather
   end type variable
 
   type(variable), parameter :: variables(*) = [ &
-    & variable('temperature',  .true.,  [210.0_real64, 290.0_real64],     [8.0_real64, 8.0_real64],         2.0_real64), & ! K
-    & variable('vorticity',    .true.,  [0.0_real64, 0.0_real64],         [3.0e-6_real64, 3.0e-6_real64],   1.0_real64), & ! 1/s
-    & variable('humidity',     .true.,  [3.0e-6_real64, 5.0e-3_real64],   [6.0e-7_real64, 1.0e-3_real64],   1.7_real64), & ! kg/kg
-    & variable('wind',         .true.,  [5.0_real64, 5.0_real64],         [12.0_real64, 12.0_real64],       2.0_real64), & ! m/s
-    & variable('log-pressure', .false., [11.5_real64, 11.5_real64],       [0.05_real64, 0.05_real64],       2.0_real64)]   ! ln(Pa)
+    & variable('temperature',  .true.,  [210d0, 290d0],   [8d0, 8d0],       2d0), & ! K
+    & variable('vorticity',    .true.,  [0d0, 0d0],       [3d-6, 3d-6],     1d0), & ! 1/s
+    & variable('humidity',     .true.,  [3d-6, 5d-3],     [6d-7, 1d-3],   1.7d0), & ! kg/kg
+    & variable('wind',         .true.,  [5d0, 5d0],       [12d0, 12d0],     2d0), & ! m/s, one component
+    & variable('log-pressure', .false., [11.5d0, 11.5d0], [0.05d0, 0.05d0], 2d0)]   ! ln(Pa), at the surface
 
   real(real64), parameter :: correlation = 0.92_real64 ! of a level with the next
 
@@ -189,7 +190,8 @@ contains
       & 'Transforms weather-like fields from spectral coefficients to grid points and back, again and again,', &
       & 'and prints the relative error of the coefficients after 1, 10, 100, ... round trips.', '', &
       & 'Options:'
-    print '(a,i0,a)', '  --truncation N   largest wavenumber; the grid has 2 (N + 1) latitudes [default: ', truncation, ']', &
+    print '(a,i0,a)', &
+      & '  --truncation N   largest wavenumber; the grid has 2 (N + 1) latitudes [default: ', truncation, ']', &
       & '  --levels N       levels of each variable but the one at the surface [default: ', levels, ']', &
       & '  --round-trips N  how often to go there and back [default: ', round_trips, ']'
     print '(a)', '  --help           this text'

@@ -37,18 +37,19 @@ while [ $# -gt 0 ]; do
     program_options="$program_options $option"
 done
 
-# Debian keeps Fortran modules in a folder named after the compiler's module version, one folder per library.
-library_folder=/usr/lib/$("$mpifc" -print-multiarch 2>/dev/null || true)
-include_folder=/usr/include/$("$mpifc" -print-multiarch 2>/dev/null || true)
-for modules in "$library_folder"/fortran/gfortran-mod-* ""; do
-    [ ! -f "$modules/fiat/mpl_module.mod" ] || [ ! -d "$modules/trans_sp" ] || break
+# Debian keeps Fortran modules in a folder named after the compiler's module version, one folder per library,
+# and the interfaces of ecTrans as headers.
+architecture=$("$mpifc" -print-multiarch)
+interfaces=/usr/include/$architecture/ectrans
+[ -f "$interfaces/inv_trans.h" ] || die "no ecTrans: apt-get install libectrans-dev"
+for modules in /usr/lib/"$architecture"/fortran/gfortran-mod-*; do
+    [ ! -f "$modules/fiat/mpl_module.mod" ] || break
 done
-[ -n "$modules" ] || die "no ecTrans modules: apt-get install libectrans-dev libfiat-dev"
+[ -f "$modules/fiat/mpl_module.mod" ] || die "no fiat: apt-get install libfiat-dev"
 
 mkdir -p "$build"
-"$mpifc" -O2 -J"$build" -I"$modules/trans_sp" -I"$modules/parkind_sp" -I"$modules/fiat" \
-    -I"$include_folder/ectrans" -o "$build/ectrans_roundtrip" "$here/ectrans_roundtrip.F90" \
-    -ltrans_sp -lfiat -lparkind_sp
+"$mpifc" -O2 -J"$build" -I"$modules/parkind_sp" -I"$modules/fiat" -I"$interfaces" \
+    -o "$build/ectrans_roundtrip" "$here/ectrans_roundtrip.F90" -ltrans_sp -lfiat -lparkind_sp
 
 # In containers the tests run as root, with fewer cores than ranks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
@@ -72,7 +73,11 @@ for codec in $codecs; do
     run "$codec" "$@" >"$log" 2>&1 || { cat "$log"; die "$codec: failed"; }
     if [ $heading ]; then
         sed -n 1p "$log"
-        awk 'NR == 2 { printf "%-9s%11s  ", "", "round trips"; for (i = 1; i <= NF; i++) printf "%14s", $i; print "  s/round trip" }' "$log"
+        awk 'NR == 2 {
+            printf "%-9s%11s  ", "", "round trips"
+            for (i = 1; i <= NF; i++) printf "%14s", $i
+            print "  s/round trip"
+        }' "$log"
         heading=
     fi
     grep '^transpress' "$log" || true

@@ -3,7 +3,7 @@
 mod zfp_judge;
 
 use proptest::prelude::*;
-use transpress::codec::zfp::{Arch, Grid, Mode};
+use transpress::codec::zfp::{Arch, DecodeJob, EncodeJob, Grid, Mode, decode, encode};
 use zfp_judge::*;
 
 /// What the values look like.
@@ -195,6 +195,76 @@ fn hostile_as_libzfp<T: Scalar>(
         }
     }
     Ok(())
+}
+
+/// Several jobs of either mode on several threads: what one thread makes of each alone.
+fn same_on_threads<T: Scalar>(
+    fields: &[Field<T>],
+    modes: &[Mode],
+    threads: usize,
+) -> Result<(), TestCaseError> {
+    let mut streams: Vec<Vec<u64>> = (fields.iter().zip(modes))
+        .map(|(field, &mode)| vec![0; largest_stream(&field.grid, mode)])
+        .collect();
+    let jobs: Vec<EncodeJob<T>> = (fields.iter().zip(modes).zip(&mut streams))
+        .map(|((field, &mode), stream)| EncodeJob {
+            source: field.pointer(),
+            grid: field.grid,
+            stream: stream.as_mut_ptr(),
+            words: stream.len(),
+            mode,
+        })
+        .collect();
+    // SAFETY: each grid lies inside its field, each stream in its words.
+    let encoded = unsafe { encode(&jobs, threads) };
+    let mut blanks: Vec<Field<T>> = fields
+        .iter()
+        .map(|field| field.filled(T::of(7.0)))
+        .collect();
+    let jobs: Vec<DecodeJob<T>> = (blanks.iter_mut().zip(modes).zip(&streams).zip(&encoded))
+        .map(|(((blank, &mode), stream), encoded)| DecodeJob {
+            target: &mut blank.values[blank.first],
+            grid: blank.grid,
+            stream: stream.as_ptr(),
+            words: encoded.words,
+            mode,
+        })
+        .collect();
+    // SAFETY: as above.
+    let whole = unsafe { decode(&jobs, threads) };
+    for (i, (field, &mode)) in fields.iter().zip(modes).enumerate() {
+        let (alone, result) = our_stream(Arch::best(), field, mode, 1);
+        prop_assert_eq!(encoded[i], result);
+        prop_assert!(alone == streams[i][..result.words]);
+        prop_assert!(whole[i]);
+        let (values, _) = our_values(Arch::best(), &alone, &field.filled(T::of(7.0)), mode, 1);
+        prop_assert!(values.bits() == blanks[i].bits());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn results_do_not_depend_on_threads(
+        sizes in prop::collection::vec((100usize..400, 1usize..400, 1usize..4), 1..4),
+        threads in 2usize..5,
+        bits in 12u32..300,
+        seed in any::<u64>(),
+    ) {
+        let fields: Vec<Field<f64>> = sizes
+            .iter()
+            .map(|&(nx, ny, nz)| field(&[nx, ny, nz], Look::Smooth, seed % 2 == 0, seed))
+            .collect();
+        let modes: Vec<Mode> = (0..fields.len())
+            .map(|i| match (i as u64 + seed) % 2 {
+                0 => Mode::Rate { block_bits: bits + i as u32 },
+                _ => Mode::Accuracy { tolerance: 1e-3 },
+            })
+            .collect();
+        same_on_threads(&fields, &modes, threads)?;
+    }
 }
 
 macro_rules! properties {

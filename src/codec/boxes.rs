@@ -49,6 +49,11 @@ impl Boxes {
         })
     }
 
+    /// ZFP blocks of the message.
+    pub fn blocks(&self) -> usize {
+        self.grids.iter().map(|(_, grid)| grid.blocks()).sum()
+    }
+
     fn mode(&self) -> Mode {
         Mode::Rate {
             block_bits: self.block_bits,

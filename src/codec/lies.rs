@@ -86,7 +86,7 @@ mod tests {
         let wave = |i: usize| (i as f32 * 0.1).sin();
         assert!(!are_doubles(&(0..1000).map(wave).collect::<Vec<_>>()));
         let interleaved = |i: usize| {
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 1e5 + wave(i)
             } else {
                 1e-5 * wave(i)
@@ -98,7 +98,7 @@ mod tests {
         // A spectrum that falls off over 30 decades, and exact zeros beside values.
         let spectrum = |i: usize| wave(i) * 10f32.powf(-(i as f32) * 0.03);
         assert!(!are_doubles(&(0..1000).map(spectrum).collect::<Vec<_>>()));
-        let complex = |i: usize| if i % 2 == 0 { wave(i) } else { 0.0 };
+        let complex = |i: usize| if i.is_multiple_of(2) { wave(i) } else { 0.0 };
         assert!(!are_doubles(&(0..1000).map(complex).collect::<Vec<_>>()));
         let swapped = |i: usize| if i % 2 == 1 { wave(i) } else { 0.0 };
         assert!(!are_doubles(&(0..1000).map(swapped).collect::<Vec<_>>()));

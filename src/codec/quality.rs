@@ -1,6 +1,7 @@
 //! How far coded values are from what was sent.
 
 use super::float::Float;
+use super::zfp::SampledError;
 
 /// Sums over some values, from which their relative L2 error follows: |x − x̂| ÷ |x|.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +17,13 @@ impl Tally {
         self.values += 1;
         self.difference += (value - back) * (value - back);
         self.norm += value * value;
+    }
+
+    /// Adds blocks whose error ZFP measured.
+    pub fn add_sample(&mut self, blocks: &SampledError) {
+        self.values += blocks.values;
+        self.difference += blocks.sum_sq_err;
+        self.norm += blocks.sum_sq;
     }
 
     /// The relative error of the values that were added.

@@ -66,7 +66,7 @@ impl Abi {
             .is_some_and(|name| name.starts_with("libmpi_abi"))
         {
             Some(STANDARD)
-        } else if find::next(c"ompi_mpi_comm_world").is_some() {
+        } else if find::object(c"ompi_mpi_comm_world").is_some() {
             open_mpi()
         } else {
             Some(MPICH)
@@ -86,7 +86,7 @@ impl Abi {
 
 /// Open MPI's predefined handles are addresses of its data symbols.
 fn open_mpi() -> Option<Abi> {
-    let address = |name: &CStr| find::variable(name).map(|address| address as Handle);
+    let address = |name: &CStr| find::object(name).map(|address| address as Handle);
     Some(Abi {
         family: Family::OpenMpi,
         handle_bytes: 8,

@@ -10,26 +10,21 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// MPI itself. Where MPI came in under `dlopen(RTLD_LOCAL)`, as Python loads it, search order does not
 /// reach it, and it is looked up among the libraries that are loaded.
 pub fn next(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: `name` is a C string; RTLD_NEXT is valid in a shared object.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    if !found.is_null() {
-        return Some(found);
-    }
+    symbol(libc::RTLD_NEXT, name).or_else(|| in_loaded_mpis(name))
+}
+
+/// The address of MPI's data object `name`, as the whole process uses it: the first definition of all.
+///
+/// Where a program refers to such an object, the linker may have moved it into the program itself (a copy
+/// relocation), and MPI uses it there: what its library still holds under that name is dead.
+pub fn object(name: &CStr) -> Option<*mut c_void> {
+    symbol(libc::RTLD_DEFAULT, name).or_else(|| in_loaded_mpis(name))
+}
+
+fn in_loaded_mpis(name: &CStr) -> Option<*mut c_void> {
     loaded_mpis()
         .into_iter()
         .find_map(|library| symbol(library, name))
-}
-
-/// The address of a variable of MPI's. A program that names one holds a copy of its own, which MPI then
-/// uses as well (a copy relocation): so the program comes first.
-pub fn variable(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: `name` is a C string; RTLD_DEFAULT is always valid.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if found.is_null() {
-        next(name)
-    } else {
-        Some(found)
-    }
 }
 
 /// The file that defines `address`, as the dynamic loader names it.
@@ -50,7 +45,8 @@ pub fn file_of(address: usize) -> Option<String> {
 }
 
 fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: `library` is a live handle from dlopen, `name` a C string.
+    // SAFETY: `library` is a live handle from dlopen, or RTLD_NEXT or RTLD_DEFAULT, which are valid in a shared
+    // object; `name` is a C string.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }

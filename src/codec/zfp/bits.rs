@@ -63,6 +63,11 @@ impl<'a> BitWriter<'a> {
         Some(self.at + usize::from(self.fill > 0))
     }
 
+    /// Whether something did not fit.
+    pub fn is_full(&self) -> bool {
+        self.overflow
+    }
+
     /// Bits appended so far.
     pub fn position(&self) -> usize {
         self.at * 64 + self.fill as usize
@@ -75,13 +80,48 @@ pub fn low_bits(count: u32) -> u64 {
     u64::MAX.unbounded_shr(64 - count)
 }
 
-/// The 64 bits of `words` that start at bit `position`; zeros past the end.
+/// Bits that [`peek`] is sure to give.
+pub const PEEKED: u32 = 57;
+
+/// The bytes of the words of a stream, in order.
 #[inline(always)]
-pub fn peek(words: &[u64], position: usize) -> u64 {
-    let (index, shift) = (position / 64, (position % 64) as u32);
-    let low = words.get(index).copied().unwrap_or(0);
-    let high = words.get(index + 1).copied().unwrap_or(0);
-    low >> shift | (high << 1) << (63 - shift)
+pub fn bytes_of(words: &[u64]) -> &[u8] {
+    const {
+        assert!(
+            cfg!(target_endian = "little"),
+            "streams are words of little-endian bytes"
+        )
+    };
+    // SAFETY: the same memory; any eight bytes of a word are bytes.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// At least [`PEEKED`] bits from bit `position` on; zeros past the end.
+#[inline(always)]
+pub fn peek(bytes: &[u8], position: usize) -> u64 {
+    let at = position / 8;
+    let word = match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(&eight) => u64::from_le_bytes(eight),
+        None => last_bytes(bytes, at),
+    };
+    word >> (position % 8)
+}
+
+#[cold]
+#[inline(never)]
+fn last_bytes(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    for (byte, &there) in eight.iter_mut().zip(bytes.get(at..).unwrap_or(&[])) {
+        *byte = there;
+    }
+    u64::from_le_bytes(eight)
+}
+
+/// All 64 bits from bit `position` on; zeros past the end.
+#[inline(always)]
+pub fn peek_word(bytes: &[u8], position: usize) -> u64 {
+    // (Two words shifted into one would be an instruction that is slow on some machines.)
+    peek(bytes, position) & 0xffff_ffff | peek(bytes, position + 32) << 32
 }
 
 #[cfg(test)]
@@ -108,12 +148,16 @@ mod tests {
         for &bits in &lengths {
             for bit in 0..bits {
                 let expected = source[bit / 64] >> (bit % 64) & 1;
-                assert_eq!(peek(&words, at + bit) & 1, expected, "bit {bit} of {bits}");
+                let read = peek_word(bytes_of(&words), at + bit);
+                assert_eq!(read & 1, expected, "bit {bit} of {bits}");
             }
             at += bits;
         }
-        assert_eq!(peek(&words, 16 * 64), 0);
-        assert_eq!(peek(&words, 16 * 64 - 8) >> 8, 0);
+        let words = [u64::MAX; 2];
+        assert_eq!(peek_word(bytes_of(&words), 128), 0);
+        assert_eq!(peek_word(bytes_of(&words), 1 << 40), 0);
+        assert_eq!(peek_word(bytes_of(&words), 120), 0xff);
+        assert_eq!(peek_word(bytes_of(&words), 67), u64::MAX >> 3);
     }
 
     #[test]

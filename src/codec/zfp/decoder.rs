@@ -6,16 +6,17 @@
 //! bit of each run, come out of two additions, whatever the number of runs.
 
 use super::arch::Bmi;
-use super::bits::{low_bits, peek};
+use super::bits::{PEEKED, low_bits, peek, peek_word};
+use super::line;
 use super::planes::Planes;
 use super::shape::Shape;
 
-/// Decodes up to `count` planes from the bits `position..end` of `words` and returns where the
+/// Decodes up to `count` planes from the bits `position..end` of `bytes` and returns where the
 /// code ended. Planes that do not follow any more are zero. Bits from `end` on are not looked at, as
 /// long as they are zero.
 #[inline(always)]
 pub fn decode_planes<S: Shape>(
-    words: &[u64],
+    bytes: &[u8],
     mut position: usize,
     end: usize,
     count: u32,
@@ -23,27 +24,38 @@ pub fn decode_planes<S: Shape>(
     planes: &mut Planes,
 ) -> usize {
     let size = S::SIZE as u32;
-    let mut significant = 0;
-    let mut k = 0;
+    let (mut k, mut significant) = (0, 0);
+    if S::DIMS == 1 {
+        (position, k, significant) = line::decode_steps(bytes, position, end, count, planes);
+    }
     while k < count && position < end && significant < size {
-        let known = peek(words, position) & low_bits(significant);
-        let tail = decode_tail(
-            peek(words, position + significant as usize),
-            size - significant,
-            bmi,
-        );
-        let next = position + (significant + tail.length) as usize;
-        if next > end || tail.length > 64 {
-            let plane = decode_plane_bitwise::<S>(words, &mut position, end, &mut significant);
-            put_plane::<S>(planes, k, plane);
+        let start = position + significant as usize;
+        let (known, window) = if S::SIZE < 64 {
+            let both = peek(bytes, position);
+            (both, both >> significant)
         } else {
-            put_plane::<S>(planes, k, known | tail.bits.unbounded_shl(significant));
+            (peek_word(bytes, position), peek(bytes, start))
+        };
+        let known = known & low_bits(significant);
+        let tail = decode_tail(window, size - significant, bmi);
+        let next = start + tail.length as usize;
+        if tail.length > 64 {
+            let plane;
+            (plane, position, significant) =
+                decode_plane_bitwise::<S>(bytes, position, end, significant);
+            put_plane::<S>(planes, k, plane);
+        } else if next > end {
+            let bits = cut_tail(window, end.saturating_sub(start) as u32, bmi);
+            put_plane::<S>(planes, k, known | bits << significant);
+            return end;
+        } else {
+            put_plane::<S>(planes, k, known | tail.bits << significant);
             position = next;
             significant += tail.reach;
         }
         k += 1;
     }
-    copy_planes::<S>(words, position, end, k, count, planes)
+    copy_planes::<S>(bytes, position, end, k, count, planes)
 }
 
 /// The coefficients of a plane that were not significant before it.
@@ -55,10 +67,49 @@ struct Tail {
     reach: u32,
 }
 
-/// Decodes the tail of a plane for `room` coefficients from the 64 bits that follow.
+/// The code of a tail without its first bit, taken apart.
+struct Runs {
+    code: u64,
+    /// The 1s that say that there is more. The other bits are coefficients, as far as the code goes.
+    more: u64,
+    /// The bits after runs of odd length.
+    ends: u64,
+}
+
+#[inline(always)]
+fn runs(window: u64) -> Runs {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let code = window >> 1;
+    // Adding the first bit of a run of ones to it carries out of its end.
+    let starts = code & !(code << 1);
+    let from_even = code.wrapping_add(starts & EVEN);
+    let from_odd = code.wrapping_add(starts & !EVEN);
+    let in_even_runs = code & !from_even;
+    Runs {
+        code,
+        more: (in_even_runs & !EVEN) | (code & !in_even_runs & EVEN),
+        ends: !code & ((from_even & !EVEN) | (from_odd & EVEN)),
+    }
+}
+
+/// The bits of a tail of which only the first `left` bits of code are there; the others are zeros.
+#[inline(always)]
+fn cut_tail(window: u64, left: u32, bmi: impl Bmi) -> u64 {
+    if left == 0 || window & 1 == 0 {
+        return 0;
+    }
+    let Runs { code, more, .. } = runs(window);
+    let there = low_bits(left - 1);
+    let coefficients = !more & there;
+    let bits = bmi.extract(code, coefficients);
+    // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
+    let said = coefficients & code & !(there >> 1) != 0;
+    bits | u64::from(!said) << coefficients.count_ones()
+}
+
+/// Decodes the tail of a plane for `room` coefficients from the [`PEEKED`] bits that follow.
 #[inline(always)]
 fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
-    const EVEN: u64 = 0x5555_5555_5555_5555;
     if window & 1 == 0 {
         return Tail {
             bits: 0,
@@ -66,72 +117,70 @@ fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
             reach: 0,
         };
     }
-    let code = window >> 1;
-    // Adding the first bit of a run of ones to it carries out of its end.
-    let starts = code & !(code << 1);
-    let from_even = code.wrapping_add(starts & EVEN);
-    let from_odd = code.wrapping_add(starts & !EVEN);
-    let ends = (from_even & !code & !EVEN) | (from_odd & !code & EVEN);
-    let in_even_runs = code & !from_even;
-    let more = (in_even_runs & !EVEN) | (code & !in_even_runs & EVEN);
+    let Runs { code, more, ends } = runs(window);
     let length = ends.trailing_zeros();
     let coefficients = !more & low_bits(length);
     let reach = coefficients.count_ones();
-    if reach < room && length < 63 {
+    // The last coefficient of the block is not said; the code ends before it.
+    let is_whole = reach >= room;
+    let end = if is_whole {
+        bmi.select(!more, room - 1)
+    } else {
+        length
+    };
+    if end >= PEEKED - 1 {
         return Tail {
-            bits: bmi.extract(code, coefficients),
-            length: length + 2,
-            reach,
+            bits: 0,
+            length: u32::MAX >> 1,
+            reach: 0,
         };
     }
-    // The last coefficient of the block is not said; the code ends before it.
-    let before = bmi.select(!more, room - 1);
-    if before < 63 {
+    let bits = bmi.extract(code, !more & low_bits(end));
+    if is_whole {
         return Tail {
-            bits: bmi.extract(code, !more & low_bits(before)) | 1 << (room - 1),
-            length: before + 1,
+            bits: bits | 1 << (room - 1),
+            length: end + 1,
             reach: room,
         };
     }
     Tail {
-        bits: 0,
-        length: u32::MAX >> 1,
-        reach: 0,
+        bits,
+        length: end + 2,
+        reach,
     }
 }
 
-/// One plane, a bit at a time: for a plane that the end of the block cuts, and for long codes.
+/// One plane, a bit at a time: for a code that is too long for the window.
 #[cold]
 #[inline(never)]
 fn decode_plane_bitwise<S: Shape>(
-    words: &[u64],
-    position: &mut usize,
+    bytes: &[u8],
+    mut position: usize,
     end: usize,
-    significant: &mut u32,
-) -> u64 {
+    significant: u32,
+) -> (u64, usize, u32) {
     let size = S::SIZE as u32;
-    let known = (*significant).min((end - *position).min(64) as u32);
-    let mut plane = peek(words, *position) & low_bits(known);
-    *position += known as usize;
+    let known = significant.min((end - position).min(64) as u32);
+    let mut plane = peek_word(bytes, position) & low_bits(known);
+    position += known as usize;
     let next = |position: &mut usize| {
-        let bit = peek(words, *position) & 1;
+        let bit = peek(bytes, *position) & 1;
         *position += 1;
         bit == 1
     };
-    let mut n = *significant;
-    while *position < end && n < size {
-        if !next(position) {
+    let mut n = significant;
+    while position < end && n < size {
+        if !next(&mut position) {
             break;
         }
         // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
-        while *position < end && n < size - 1 && !next(position) {
+        while position < end && n < size - 1 && !next(&mut position) {
             n += 1;
         }
         plane |= 1 << n;
         n += 1;
     }
-    *significant = n;
-    plane
+    (plane, position, n)
 }
 
 #[inline(always)]
@@ -143,7 +192,7 @@ fn put_plane<S: Shape>(planes: &mut Planes, k: u32, plane: u64) {
 /// Takes planes from plane `k` on as they are, all coefficients being significant.
 #[inline(always)]
 fn copy_planes<S: Shape>(
-    words: &[u64],
+    bytes: &[u8],
     mut position: usize,
     end: usize,
     k: u32,
@@ -154,7 +203,7 @@ fn copy_planes<S: Shape>(
     let until = (count * S::SIZE as u32) as usize;
     while at < until && position < end {
         let bits = (64 - at % 64).min(until - at).min(end - position);
-        planes[at / 64] |= (peek(words, position) & low_bits(bits as u32)) << (at % 64);
+        planes[at / 64] |= (peek_word(bytes, position) & low_bits(bits as u32)) << (at % 64);
         at += bits;
         position += bits;
     }

@@ -7,6 +7,7 @@
 //! coefficients go through a table at a time.
 
 use super::bits::low_bits;
+use super::line;
 use super::planes::Planes;
 use super::shape::Shape;
 
@@ -17,36 +18,31 @@ pub const BLOCK_WORDS: usize = 72;
 #[repr(C)]
 pub struct BlockBits {
     pub words: [u64; BLOCK_WORDS],
-    at: usize,
-    pending: u64,
-    fill: u32,
+    pub pen: Pen,
 }
 
-impl BlockBits {
-    pub const EMPTY: BlockBits = BlockBits {
-        words: [0; BLOCK_WORDS],
+/// Where the next bit goes. Apart from the words, so that it can stay in registers.
+#[derive(Clone, Copy)]
+pub struct Pen {
+    /// The word being filled.
+    pub at: usize,
+    /// Its bits so far, `fill` of them.
+    pub pending: u64,
+    pub fill: u32,
+}
+
+impl Pen {
+    const START: Pen = Pen {
         at: 0,
         pending: 0,
         fill: 0,
     };
 
-    /// Starts over.
-    #[inline(always)]
-    pub fn clear(&mut self) {
-        (self.at, self.pending, self.fill) = (0, 0, 0);
-    }
-
-    /// Goes on where somebody else left off: `fill` bits, `pending`, of word `at`; the words before are there.
-    #[inline(always)]
-    pub fn resume(&mut self, at: usize, pending: u64, fill: u32) {
-        (self.at, self.pending, self.fill) = (at, pending, fill);
-    }
-
     /// Appends `count` bits, at most 64; those of `value` above them must be zero.
     #[inline(always)]
-    pub fn push(&mut self, value: u64, count: u32) {
+    pub fn push(&mut self, words: &mut [u64; BLOCK_WORDS], value: u64, count: u32) {
         self.pending |= value << self.fill;
-        if let Some(word) = self.words.get_mut(self.at) {
+        if let Some(word) = words.get_mut(self.at) {
             *word = self.pending;
         }
         let next = self.fill + count;
@@ -57,20 +53,45 @@ impl BlockBits {
         self.fill = next % 64;
     }
 
+    /// Bits so far.
+    #[inline(always)]
+    pub fn position(self) -> usize {
+        self.at * 64 + self.fill as usize
+    }
+}
+
+impl BlockBits {
+    pub const EMPTY: BlockBits = BlockBits {
+        words: [0; BLOCK_WORDS],
+        pen: Pen::START,
+    };
+
+    /// Starts over.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.pen = Pen::START;
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, value: u64, count: u32) {
+        self.pen.push(&mut self.words, value, count);
+    }
+
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.at * 64 + self.fill as usize
+        self.pen.position()
     }
 
     /// Zeroes the words from the end up to and with the one that holds bit `until`.
     #[inline(always)]
     pub fn pad(&mut self, until: usize) {
-        if let Some(word) = self.words.get_mut(self.at) {
-            *word = self.pending;
+        let at = self.pen.at;
+        if let Some(word) = self.words.get_mut(at) {
+            *word = self.pen.pending;
         }
         let last = (until / 64).min(BLOCK_WORDS - 1);
-        if self.at < last {
-            self.words[self.at + 1..=last].fill(0);
+        if at < last {
+            self.words[at + 1..=last].fill(0);
         }
     }
 }
@@ -101,33 +122,33 @@ const fn doubled() -> [u16; 256] {
 #[inline(always)]
 pub fn encode_planes<S: Shape>(planes: &Planes, count: u32, budget: usize, out: &mut BlockBits) {
     let size = S::SIZE as u32;
-    let mut significant = 0;
-    let mut k = 0;
-    while k < count && out.len() < budget {
-        if significant == size {
-            return copy_planes::<S>(planes, k, count, budget, out);
-        }
+    let words = &mut out.words;
+    let mut pen = out.pen;
+    let (mut k, mut significant) = match S::DIMS {
+        1 => line::encode_pairs(planes, count, budget, words, &mut pen),
+        _ => (0, 0),
+    };
+    while k < count && significant < size && pen.position() < budget {
         let plane = plane::<S>(planes, k);
         let known = plane & low_bits(significant);
         let rest = plane >> significant;
-        let (code, length, reach) = if S::SIZE < 64 || rest < 1 << 31 {
-            tail_code(rest, size - significant)
-        } else {
-            out.push(known, significant);
-            push_long_tail(rest, size - significant, out);
-            significant = 64 - plane.leading_zeros();
-            k += 1;
-            continue;
-        };
-        if S::SIZE < 64 {
-            out.push(known | code << significant, significant + length);
-        } else {
-            out.push(known, significant);
-            out.push(code, length);
-        }
-        significant += reach;
         k += 1;
+        if S::SIZE < 64 {
+            let (code, length, reach) = tail_code(rest, size - significant);
+            pen.push(words, known | code << significant, significant + length);
+            significant += reach;
+        } else if rest < 1 << 31 {
+            let (code, length, reach) = tail_code(rest, size - significant);
+            pen.push(words, known, significant);
+            pen.push(words, code, length);
+            significant += reach;
+        } else {
+            pen.push(words, known, significant);
+            pen = push_long_tail(rest, size - significant, words, pen);
+            significant = 64 - plane.leading_zeros();
+        }
     }
+    out.pen = copy_planes::<S>(planes, k, count, budget, words, pen);
 }
 
 /// Plane `k` of the string.
@@ -174,29 +195,43 @@ fn double(bits: u64) -> u64 {
 /// As [`tail_code`], for codes of more than 64 bits.
 #[cold]
 #[inline(never)]
-fn push_long_tail(rest: u64, room: u32, out: &mut BlockBits) {
+fn push_long_tail(rest: u64, room: u32, words: &mut [u64; BLOCK_WORDS], mut pen: Pen) -> Pen {
     let reach = 64 - rest.leading_zeros();
     let mut others = rest ^ 1 << (reach - 1);
     let mut left = reach - 1;
-    out.push(1, 1);
+    pen.push(words, 1, 1);
     while left > 0 {
         let (byte, count) = (others & 0xff, left.min(8));
-        out.push(DOUBLED[byte as usize].into(), count + byte.count_ones());
+        pen.push(
+            words,
+            DOUBLED[byte as usize].into(),
+            count + byte.count_ones(),
+        );
         others >>= count;
         left -= count;
     }
     if reach < room {
-        out.push(1, 2);
+        pen.push(words, 1, 2);
     }
+    pen
 }
 
-/// Codes planes from plane `k` on, all coefficients being significant.
+/// Codes planes from plane `k` on, if there are any, all coefficients being significant.
 #[inline(always)]
-fn copy_planes<S: Shape>(planes: &Planes, k: u32, count: u32, budget: usize, out: &mut BlockBits) {
+fn copy_planes<S: Shape>(
+    planes: &Planes,
+    k: u32,
+    count: u32,
+    budget: usize,
+    words: &mut [u64; BLOCK_WORDS],
+    mut pen: Pen,
+) -> Pen {
     let (mut at, end) = (k * S::SIZE as u32, count * S::SIZE as u32);
-    while at < end && out.len() < budget {
+    while at < end && pen.position() < budget {
         let bits = (64 - at % 64).min(end - at);
-        out.push(planes[at as usize / 64] >> (at % 64) & low_bits(bits), bits);
+        let value = planes[at as usize / 64] >> (at % 64) & low_bits(bits);
+        pen.push(words, value, bits);
         at += bits;
     }
+    pen
 }

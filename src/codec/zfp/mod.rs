@@ -9,8 +9,10 @@ mod bits;
 mod blocks;
 mod decoder;
 mod encoder;
+mod line;
 mod planes;
 mod range;
+mod sample;
 mod shape;
 mod transform;
 mod value;
@@ -88,6 +90,17 @@ pub struct Encoded {
     pub overflow: bool,
 }
 
+/// How far the decoded values of some blocks are from what was encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SampledError {
+    pub max_abs: f64,
+    /// Sums over the values of squared errors and of squared values.
+    pub sum_sq_err: f64,
+    pub sum_sq: f64,
+    pub values: usize,
+    pub blocks: usize,
+}
+
 /// Words that a grid takes at `block_bits` bits per block.
 pub fn stream_words(grid: &Grid, block_bits: u32) -> usize {
     (grid.blocks() * block_bits as usize).div_ceil(64)
@@ -112,6 +125,16 @@ pub unsafe fn encode<T: Value>(jobs: &[EncodeJob<T>], threads: usize) -> Vec<Enc
 pub unsafe fn decode<T: Value>(jobs: &[DecodeJob<T>], threads: usize) -> Vec<bool> {
     // SAFETY: the caller's promise, handed on.
     unsafe { decode_on(Arch::best(), jobs, threads) }
+}
+
+/// The exact error of every `every`-th block of a job that has been encoded, from those blocks alone.
+/// Blocks that hold a NaN or an infinity are left out; a stream that is too short gives no blocks.
+///
+/// # Safety
+/// Every value of the grid and the `words` words of the stream must be readable.
+pub unsafe fn sample_error<T: Value>(job: &EncodeJob<T>, every: usize) -> SampledError {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { sample::sample_error(job, every) }
 }
 
 /// [`encode`] with the instructions of a given kind of machine, for tests and benchmarks.

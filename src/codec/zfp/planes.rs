@@ -28,13 +28,7 @@ pub fn split<I: Int, S: Shape>(ints: &[I; 64], bmi: impl Bmi, planes: &mut Plane
                 planes[k] = plane(0) | plane(1) << 16 | plane(2) << 32 | plane(3) << 48;
             }
         }
-        _ if I::BITS == 32 => {
-            let mut matrix: [u64; 32] = std::array::from_fn(|i| digits(i) | digits(i + 32) << 32);
-            transpose(&mut matrix);
-            for (plane, &row) in planes.iter_mut().zip(matrix.iter().rev()) {
-                *plane = row;
-            }
-        }
+        _ if I::BITS == 32 => split_cube32(|position| digits(position) as u32, planes),
         _ => {
             let mut matrix: [u64; 64] = std::array::from_fn(digits);
             transpose(&mut matrix);
@@ -42,6 +36,17 @@ pub fn split<I: Int, S: Shape>(ints: &[I; 64], bmi: impl Bmi, planes: &mut Plane
                 *plane = row;
             }
         }
+    }
+}
+
+/// The bit planes of a 3-D block of 32-bit integers, given the negabinary digits at a coding position.
+#[inline(always)]
+pub fn split_cube32(digits: impl Fn(usize) -> u32, planes: &mut Planes) {
+    let mut matrix: [u64; 32] =
+        std::array::from_fn(|i| u64::from(digits(i)) | u64::from(digits(i + 32)) << 32);
+    transpose(&mut matrix);
+    for (plane, &row) in planes.iter_mut().zip(matrix.iter().rev()) {
+        *plane = row;
     }
 }
 

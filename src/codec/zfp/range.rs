@@ -1,7 +1,7 @@
 //! Codes a range of one grid's blocks: gather, transform, code, append; and back.
 
 use super::arch::{Arch, BATCH};
-use super::bits::{BitWriter, low_bits, peek};
+use super::bits::{BitWriter, bytes_of, low_bits, peek, peek_word};
 use super::blocks::{self, Place, Source, Walk};
 use super::encoder::{BLOCK_WORDS, BlockBits};
 use super::planes::Planes;
@@ -171,6 +171,7 @@ pub unsafe fn decode<A: Arch, T: Value>(arch: A, task: &DecodeTask<T>) -> usize 
 #[inline(always)]
 unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T>) -> usize {
     let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
+    let bytes = bytes_of(task.words);
     let mut position = task.position;
     let mut walk = Walk::new::<S>(grid, range.start);
     let mut headers = Headers::default();
@@ -180,8 +181,7 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
         let count = (range.end - batch).min(S::BATCH);
         for (i, planes) in planes.iter_mut().enumerate().take(count) {
             let mut header = Header::ZEROS;
-            position =
-                decode_block::<A, T, S>(arch, task.words, position, limits, &mut header, planes);
+            position = decode_block::<A, T, S>(arch, bytes, position, limits, &mut header, planes);
             headers.set(i, header);
         }
         headers.bits[count..].fill(0);
@@ -202,20 +202,20 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
 #[inline(always)]
 fn decode_block<A: Arch, T: Value, S: Shape>(
     arch: A,
-    words: &[u64],
+    bytes: &[u8],
     position: usize,
     limits: Limits,
     header: &mut Header,
     planes: &mut Planes,
 ) -> usize {
     let Some(block_bits) = limits.block_bits else {
-        return decode_bits::<A, T, S>(arch, words, position, usize::MAX, limits, header, planes);
+        return decode_bits::<A, T, S>(arch, bytes, position, usize::MAX, limits, header, planes);
     };
     // A copy of the block alone, with zeros after it, so that the coder need not watch the end.
     let mut block = [0; BLOCK_WORDS + 4];
     let bits = block_bits.min(64 * BLOCK_WORDS);
-    copy_bits(words, position, bits, &mut block);
-    decode_bits::<A, T, S>(arch, &block, 0, bits, limits, header, planes);
+    copy_bits(bytes, position, bits, &mut block);
+    decode_bits::<A, T, S>(arch, bytes_of(&block), 0, bits, limits, header, planes);
     position + block_bits
 }
 
@@ -223,14 +223,14 @@ fn decode_block<A: Arch, T: Value, S: Shape>(
 #[inline(always)]
 fn decode_bits<A: Arch, T: Value, S: Shape>(
     arch: A,
-    words: &[u64],
+    bytes: &[u8],
     position: usize,
     end: usize,
     limits: Limits,
     header: &mut Header,
     planes: &mut Planes,
 ) -> usize {
-    let bits = (peek(words, position) & low_bits(T::HEADER_BITS)) as u32;
+    let bits = (peek(bytes, position) & low_bits(T::HEADER_BITS)) as u32;
     if bits & 1 == 0 {
         *header = Header::ZEROS;
         return position + 1;
@@ -240,15 +240,15 @@ fn decode_bits<A: Arch, T: Value, S: Shape>(
     let words_used = (T::Int::BITS as usize * S::SIZE / 64).max(1);
     planes[..words_used].fill(0);
     let position = position + T::HEADER_BITS as usize;
-    arch.decode::<S>(words, position, end, header.planes, planes)
+    arch.decode::<S>(bytes, position, end, header.planes, planes)
 }
 
-/// Copies `bits` bits from bit `position` of `words` on to the start of `block`.
+/// Copies `bits` bits from bit `position` of `bytes` on to the start of `block`.
 #[inline(always)]
-fn copy_bits(words: &[u64], position: usize, bits: usize, block: &mut [u64]) {
+fn copy_bits(bytes: &[u8], position: usize, bits: usize, block: &mut [u64]) {
     let whole = bits / 64;
     for (i, word) in block[..whole].iter_mut().enumerate() {
-        *word = peek(words, position + 64 * i);
+        *word = peek_word(bytes, position + 64 * i);
     }
-    block[whole] = peek(words, position + 64 * whole) & low_bits((bits % 64) as u32);
+    block[whole] = peek_word(bytes, position + 64 * whole) & low_bits((bits % 64) as u32);
 }

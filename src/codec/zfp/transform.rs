@@ -119,14 +119,19 @@ pub fn is_finite<T: Float>(largest: T::Int) -> bool {
     largest.bits() >> T::FRACTION_BITS < (1 << T::EXPONENT_BITS) - 1
 }
 
-/// Values → integers relative to the common exponent, two bits short of full.
-///
-/// The factor of a block of tiny values is too large for the type, so it comes in two steps.
+/// The factors that take values to integers, two bits short of full. The factor of a block of tiny
+/// values is too large for the type, so it comes in two steps.
 #[inline(always)]
-pub fn quantize<T: Float, S: Shape>(block: &[T; 64], biased: u32, ints: &mut [T::Int; 64]) {
+pub fn factors<T: Float>(biased: u32) -> [T; 2] {
     let exponent = T::Int::BITS as i32 - 2 - (biased as i32 - T::BIAS);
     let first = exponent.min(T::BIAS);
-    let (first, second) = (T::power_of_two(first), T::power_of_two(exponent - first));
+    [first, exponent - first].map(T::power_of_two)
+}
+
+/// Values → integers relative to the common exponent.
+#[inline(always)]
+pub fn quantize<T: Float, S: Shape>(block: &[T; 64], biased: u32, ints: &mut [T::Int; 64]) {
+    let [first, second] = factors::<T>(biased);
     for (int, value) in ints[..S::SIZE].iter_mut().zip(&block[..S::SIZE]) {
         *int = value.times(first).times(second).truncate();
     }

@@ -78,17 +78,17 @@ pub trait Arch: Copy + Send + Sync {
         }
     }
 
-    /// One block's planes from the bits `position..end` of `words`; see [`decoder::decode_planes`].
+    /// One block's planes from the bits `position..end` of `bytes`; see [`decoder::decode_planes`].
     #[inline(always)]
     fn decode<S: Shape>(
         self,
-        words: &[u64],
+        bytes: &[u8],
         position: usize,
         end: usize,
         count: u32,
         planes: &mut Planes,
     ) -> usize {
-        decoder::decode_planes::<S>(words, position, end, count, self.bmi(), planes)
+        decoder::decode_planes::<S>(bytes, position, end, count, self.bmi(), planes)
     }
 }
 

@@ -7,7 +7,8 @@
 use super::lifting::transpose8;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
-use crate::codec::zfp::encoder::{self, BLOCK_WORDS, BlockBits};
+use crate::codec::zfp::encoder::{self, BLOCK_WORDS, BlockBits, Pen};
+use crate::codec::zfp::line;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::Shape;
 use crate::codec::zfp::transform::Headers;
@@ -178,7 +179,11 @@ impl<'a> Writer<'a> {
             unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), v) }
         }
         for (i, block) in self.coded.iter_mut().enumerate() {
-            block.resume(lanes[0][i] as usize, lanes[1][i], lanes[2][i] as u32);
+            block.pen = Pen {
+                at: lanes[0][i] as usize,
+                pending: lanes[1][i],
+                fill: lanes[2][i] as u32,
+            };
         }
     }
 }
@@ -465,30 +470,9 @@ const fn line_codes() -> ([u8; 128], [u8; 128]) {
     let (mut codes, mut lengths) = ([0; 128], [0; 128]);
     let mut i = 0;
     while i < 5 * 16 {
-        let (significant, plane) = (i / 16, i % 16);
-        let mut code = plane & ((1 << significant) - 1);
-        let mut length = significant;
-        let mut n = significant;
-        while n < 4 {
-            if plane >> n == 0 {
-                length += 1;
-                break;
-            }
-            code |= 1 << length;
-            length += 1;
-            while n < 3 {
-                let bit = plane >> n & 1;
-                code |= bit << length;
-                length += 1;
-                if bit == 1 {
-                    break;
-                }
-                n += 1;
-            }
-            n += 1;
-        }
-        codes[i] = code as u8;
-        lengths[i] = length as u8;
+        let (code, length, _) = line::plane_code(i % 16, i / 16);
+        codes[i as usize] = code as u8;
+        lengths[i as usize] = length as u8;
         i += 1;
     }
     (codes, lengths)

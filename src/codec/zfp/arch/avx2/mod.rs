@@ -1,14 +1,17 @@
 //! x86-64 with AVX2 and BMI2.
 
+mod cube;
+
 use super::bmi2::Bmi2;
 use super::{Arch, BATCH, scalar};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::bits::BitWriter;
 use crate::codec::zfp::blocks::Source;
-use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::planes::{self, Planes};
 use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
-use crate::codec::zfp::shape::Shape;
-use crate::codec::zfp::transform::{Headers, LowestExponent};
+use crate::codec::zfp::shape::{Cube, Shape};
+use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
+use crate::codec::zfp::value::Int;
 
 /// Proof that the machine has the instructions.
 #[derive(Clone, Copy)]
@@ -42,6 +45,10 @@ impl Arch for Avx2 {
         headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> usize {
+        if T::Int::BITS == 32 && S::DIMS == 3 {
+            // SAFETY: `self` proves that the machine has the instructions; the only value type of 32 bits is `f32`.
+            return unsafe { forward_cubes(Source::reinterpret(sources), lowest, headers, planes) };
+        }
         scalar::forward::<T, S>(sources, lowest, self.bmi(), headers, planes)
     }
 
@@ -55,6 +62,45 @@ impl Arch for Avx2 {
         scalar::inverse::<T, S>(headers, planes, self.bmi(), blocks);
     }
 }
+
+/// [`Arch::forward`] of 3-D `f32` blocks.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn forward_cubes(
+    sources: &[Source<f32>; BATCH],
+    lowest: LowestExponent,
+    headers: &mut Headers,
+    planes: &mut [Planes; BATCH],
+) -> usize {
+    let mut nonfinite = 0;
+    let mut digits = [0; 64];
+    for i in 0..Cube::BATCH {
+        let block = cube::load(&sources[i]);
+        let largest = cube::largest(&block);
+        let finite = transform::is_finite::<f32>(largest);
+        nonfinite += usize::from(!finite);
+        headers.set(i, Header::ZEROS);
+        if finite {
+            let header = lowest.header::<f32, Cube>(largest);
+            headers.set(i, header);
+            let factors = transform::factors::<f32>(header.biased_exponent());
+            cube::transform(&block, factors, &mut digits);
+            planes::split_cube32(|p| digits[CODING_ORDER[p]], &mut planes[i]);
+        }
+    }
+    nonfinite
+}
+
+/// Coding position → where the transform leaves the coefficient.
+const CODING_ORDER: [usize; 64] = {
+    let mut order = [0; 64];
+    let mut p = 0;
+    while p < 64 {
+        order[p] = cube::place(Cube::ORDER[p] as usize);
+        p += 1;
+    }
+    order
+};
 
 /// [`range::encode`], compiled for this kind of machine.
 ///
