@@ -269,6 +269,7 @@ impl<T: Float> Bench<'_, T> {
             bits_per_value: wire as f64 * 8.0 / values as f64,
             errors: tally.finish(self.range),
             guard: Verdict {
+                messages: self.sent.len(),
                 raw_messages: refusals.len(),
                 reason: refusals.first().map(reason),
                 bytes_sent: wire + escaped,

@@ -58,7 +58,8 @@ impl NetCdf {
             }
         }
         let root = self.file.root_group();
-        let root = root.map_err(|error| self.blame(format_args!("damaged: {error}")))?;
+        let root =
+            root.map_err(|error| self.blame(format_args!("damaged or cut short: {error}")))?;
         let mut found = Vec::new();
         collect(root, "", &mut found);
         Ok(found)
@@ -121,7 +122,7 @@ impl NetCdf {
         if variable.num_elements().is_ok_and(|count| count == 0) {
             return Err(blame("empty, it has no values"));
         }
-        let unreadable = |error: Error| blame(&format!("cannot be read, cut short? {error}"));
+        let unreadable = |error: Error| blame(&format!("damaged or cut short: {error}"));
         let values = match variable.dtype {
             NcType::Double => {
                 let array = self.file.read_variable(name).map_err(unreadable)?;

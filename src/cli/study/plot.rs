@@ -192,8 +192,12 @@ fn histogram(row: &Row, decades: &[i32]) -> String {
     const HEIGHT: f64 = 90.0;
     const LEFT: f64 = 44.0;
     const TOP: f64 = 24.0;
-    let title = format!("{} {} bits, {}", row.codec, row.rate, table::layout(row));
-    let mut svg = open(LEFT + WIDTH + 8.0, TOP + HEIGHT + 44.0, &title);
+    let layout = match &row.layout {
+        Some(_) => format!(", {}", table::layout(row)),
+        None => String::new(),
+    };
+    let title = format!("{} {} bits{layout}: % of blocks", row.codec, row.rate);
+    let mut svg = open(LEFT + WIDTH + 22.0, TOP + HEIGHT + 44.0, &title);
     label(&mut svg, "start", [2.0, 13.0], &title);
     for percent in [0.0, 50.0, 100.0] {
         let at = TOP + HEIGHT * (1.0 - percent / 100.0);
@@ -257,7 +261,7 @@ fn histogram(row: &Row, decades: &[i32]) -> String {
         &mut svg,
         "middle",
         [LEFT + WIDTH / 2.0, TOP + HEIGHT + 34.0],
-        "relative L2 error of the block; % of blocks",
+        "relative L2 error of the block",
     );
     svg + "</svg>\n"
 }

@@ -111,6 +111,7 @@ pub struct Decade {
 /// What the guard makes of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
+    pub messages: usize,
     /// Messages that go as they are, after a coded message that says so.
     pub raw_messages: usize,
     /// Of the first of them.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::result::{Blocks, Results, Row, Variable};
 
-/// A heading and its width-determining cells are text; columns of numbers stand to the right.
+/// The columns of the table, and the side their cells stand at.
 pub const COLUMNS: [(&str, Side); 13] = [
     ("codec", Side::Left),
     ("bits", Side::Right),
@@ -59,25 +59,17 @@ fn write_variable(out: &mut String, variable: &Variable) -> std::fmt::Result {
     for line in notes(variable) {
         writeln!(out, "  {line}")?;
     }
+    let headings = COLUMNS.map(|(heading, _)| heading.to_owned()).to_vec();
     let rows = variable.results.iter().map(|row| cells(row).to_vec());
-    let headings = COLUMNS
-        .iter()
-        .map(|(heading, _)| (*heading).into())
-        .collect();
-    let sides = COLUMNS.map(|(_, side)| side);
-    write_aligned(
-        out,
-        &[headings].into_iter().chain(rows).collect::<Vec<_>>(),
-        &sides,
-    )?;
+    let lines: Vec<_> = [headings].into_iter().chain(rows).collect();
+    write_aligned(out, &lines, &COLUMNS.map(|(_, side)| side))?;
     writeln!(out, "  4x4x4 blocks by relative L2 error, per cent")?;
-    let histogram = histogram(variable);
-    let columns = histogram.first().map_or(0, Vec::len);
-    let mut sides = vec![Side::Right; columns];
-    for (side, is_left) in sides.iter_mut().zip([true, false, true]) {
-        *side = if is_left { Side::Left } else { Side::Right };
-    }
-    write_aligned(out, &histogram, &sides)
+    let lines = histogram(variable);
+    // The first three columns are those of the table above.
+    let sides = COLUMNS.iter().map(|(_, side)| *side).take(3);
+    let sides = sides.chain(std::iter::repeat(Side::Right));
+    let columns = lines.first().map_or(0, Vec::len);
+    write_aligned(out, &lines, &sides.take(columns).collect::<Vec<_>>())
 }
 
 /// `T [K]: f32, 128 x 64 x 36 (lon, lat, lev), 294912 values from 180.1 to 311.2`
@@ -170,10 +162,13 @@ pub fn cells(row: &Row) -> [String; 13] {
 }
 
 fn guard(row: &Row) -> String {
-    match (row.guard.raw_messages, &row.guard.reason) {
-        (0, _) | (_, None) => "passes".into(),
-        (1, Some(reason)) => format!("raw: {reason}"),
-        (messages, Some(reason)) => format!("{messages} raw: {reason}"),
+    let verdict = &row.guard;
+    match (&verdict.reason, verdict.messages) {
+        (None, _) => "passes".into(),
+        (Some(reason), 1) => format!("raw: {reason}"),
+        (Some(reason), messages) => {
+            format!("{} of {messages} raw: {reason}", verdict.raw_messages)
+        }
     }
 }
 
