@@ -147,6 +147,14 @@ pub fn fill_values<T: Float>(values: &[T]) -> Vec<bool> {
     }
 }
 
+/// A copy with fill values replaced by values like their neighbours'; `None` where there are none.
+pub fn without_fill_values<T: Float>(values: &[T]) -> Option<Vec<T>> {
+    let mask = Mask::find(values, &Survey::of(values)?).ok()??;
+    let mut filled = values.to_vec();
+    mask.fill_holes(&mut filled, 1);
+    Some(filled)
+}
+
 /// The largest or the smallest value, where it is repeated and stands apart from all others.
 fn outlying_fill<T: Float>(values: &[T], survey: &Survey<T>, fills: &[u64]) -> Option<u64> {
     let rest = |value: &T| value.is_codable() && !fills.contains(&value.bits());

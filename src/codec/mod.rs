@@ -24,7 +24,7 @@ pub use decode::{Decode, decode};
 pub use element::Element;
 pub use encode::{Encode, Encoded, Guard, Refusal, encode};
 pub use float::Float;
-pub use mask::fill_values;
+pub use mask::{fill_values, without_fill_values};
 pub use quality::ErrorSample;
 pub use round_trip::{Returned, round_trip};
 pub use trial::{Window, focus, roughness, trial};

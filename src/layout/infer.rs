@@ -145,9 +145,34 @@ pub fn infer<T: Float>(values: &[T], divisor: usize, rate: f64) -> Layout {
     unsafe { best(pattern, specimen) }
 }
 
+/// Fill values are left out of it, as they are when the message is coded.
+///
 /// # Safety
 /// As [`Inference::layout`].
 unsafe fn best(pattern: Pattern, specimen: Specimen) -> Layout {
+    /// # Safety
+    /// As [`Inference::layout`], and `T` must be the pattern's element.
+    unsafe fn without_fill_values<T: Float>(pattern: Pattern, specimen: Specimen) -> Layout {
+        // SAFETY: the caller's promise.
+        let values =
+            unsafe { std::slice::from_raw_parts(specimen.values.cast::<T>(), specimen.count) };
+        let filled = codec::without_fill_values(values);
+        let values = filled.as_deref().unwrap_or(values).as_ptr().cast();
+        // SAFETY: as many values as before, the same or a copy that lives on here.
+        unsafe { best_as_it_is(pattern, Specimen { values, ..specimen }) }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match pattern.element {
+            Element::F32 => without_fill_values::<f32>(pattern, specimen),
+            Element::F64 => without_fill_values::<f64>(pattern, specimen),
+        }
+    }
+}
+
+/// # Safety
+/// As [`Inference::layout`].
+unsafe fn best_as_it_is(pattern: Pattern, specimen: Specimen) -> Layout {
     // SAFETY: the caller's promise.
     let focus = unsafe { codec::focus(pattern.element, specimen.values, specimen.count) };
     let score = |layouts: Vec<Layout>, scored: &mut Vec<(f64, Layout)>| {
@@ -304,6 +329,20 @@ mod tests {
             }
         }
         assert_eq!(inferred(&values, nx * ny * nz, 8.0), "48,36,*");
+    }
+
+    #[test]
+    fn fill_values_do_not_hide_a_box() {
+        let (nx, ny, nz) = (48, 36, 20);
+        let mut values = Vec::new();
+        for z in 0..nz {
+            for y in 0..ny {
+                let is_land = |x: usize| (x / 7 + y / 5).is_multiple_of(3);
+                values.extend((0..nx).map(|x| if is_land(x) { -1e34 } else { smooth(x, y, z) }));
+            }
+        }
+        let found = inferred(&values, nx * ny * nz, 8.0);
+        assert!(found.starts_with("48,"), "{found}");
     }
 
     #[test]
