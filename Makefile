@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 COMMAND := $(TARGET)/release/transpress
 LIBRARY := $(TARGET)/release/libtranspress.so
 SOURCES := Cargo.toml Cargo.lock build.rs $(shell find src -type f)
-HEADERS := $(wildcard include/transpress.h include/transpress.f90)
+HEADERS := include/transpress.h include/transpress.f90
 
 # Where rustup's installer puts cargo; not every shell looks there.
 export PATH := $(PATH):$(HOME)/.cargo/bin

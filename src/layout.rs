@@ -6,7 +6,7 @@
 mod candidates;
 mod infer;
 
-pub use infer::{Inference, Pattern, Specimen, infer};
+pub use infer::{BitsPolicy, Inference, Pattern, Specimen, infer};
 
 /// What lies along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

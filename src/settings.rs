@@ -23,7 +23,7 @@ pub use read::RATES;
 use table::{Reader, VARIABLES};
 
 use crate::codec::Element;
-use crate::layout::Layout;
+use crate::layout::{BitsPolicy, Layout};
 
 /// What the user asked for. A variable with a problem is at its default here.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub struct Settings {
     pub bytes: PerComm<Option<Element>>,
     /// Layouts for every communicator; empty where they are to be found in the data.
     pub layouts: Vec<Layout>,
+    /// How the bits of a message are shared out over its blocks; `None` to find out.
+    pub bits: Option<BitsPolicy>,
     /// Largest relative L2 error of a message before it goes raw.
     pub guard: Option<f64>,
     /// Smaller messages go raw.
@@ -206,6 +208,7 @@ impl Settings {
             rate: PerComm::all(0.0),
             bytes: PerComm::all(None),
             layouts: Vec::new(),
+            bits: None,
             guard: None,
             min_bytes: 0,
             on_node: OnNode::Auto,

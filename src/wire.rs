@@ -25,6 +25,8 @@ pub struct Header {
     pub escaped: bool,
     /// The payload begins with a mask of fill values.
     pub masked: bool,
+    /// Blocks have an error bound in common, not a number of bits.
+    pub fitted: bool,
     /// Values in the message.
     pub count: usize,
     /// Bytes of the whole message, this header included.
@@ -91,7 +93,7 @@ impl Header {
             Element::F32 => 4,
             Element::F64 => 8,
         };
-        bytes[7] = u8::from(self.escaped) | u8::from(self.masked) << 1;
+        bytes[7] = u8::from(self.escaped) | u8::from(self.masked) << 1 | u8::from(self.fitted) << 2;
         bytes[8..16].copy_from_slice(&(self.count as u64).to_le_bytes());
         bytes[16..20].copy_from_slice(&((self.wire_bytes / 8) as u32).to_le_bytes());
         bytes[20] = self.axes.len().min(MAX_AXES) as u8;
@@ -156,12 +158,13 @@ impl Header {
                 },
             )
             .collect::<Result<_, _>>()?;
-        let (escaped, masked) = (bytes[7] & 1 != 0, bytes[7] & 2 != 0);
+        let [escaped, masked, fitted] = [1, 2, 4].map(|flag| bytes[7] & flag != 0);
         Ok(Self {
             coding,
             element,
             escaped,
             masked,
+            fitted,
             count,
             wire_bytes,
             axes,
@@ -187,6 +190,7 @@ mod tests {
             element: Element::F64,
             escaped: false,
             masked: true,
+            fitted: true,
             count: 1 << 40,
             wire_bytes: 1 << 30,
             axes: vec![

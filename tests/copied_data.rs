@@ -5,6 +5,8 @@
 //! library under that name was never initialised: calls with it crash. The program here refers to
 //! MPI_COMM_WORLD and MPI_MAX, which transpress uses itself.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod alltoall_program;
 
 #[test]

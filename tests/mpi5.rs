@@ -3,6 +3,8 @@
 //! MPICC, MPIEXEC and FAMILY (what the library must take it for) name one of them. `.ci/mpi5` installs them and
 //! runs these tests with each.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod alltoall_program;
 mod mpi_constants;
 

@@ -325,6 +325,7 @@ fn options_that_cannot_be_followed_are_told_in_one_line() {
         (["--rate", "8,,16"], "1 to 64"),
         (["--rate", "nan"], "1 to 64"),
         (["--guard", "2"], "above 0 and below 1"),
+        (["--bits", "odd"], "auto, even or fitted"),
         (["--ranks", "1"], "2 or more"),
         (["--layout", "4,4,4,4"], "smooth or field axes"),
         (["--json", "/nonexistent/folder/file"], "No such file"),

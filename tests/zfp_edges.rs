@@ -16,9 +16,9 @@ fn waves<T: Scalar>(extents: &[usize], scale: f64) -> Field<T> {
 }
 
 /// zfp-rs's stream, which keeps tiny values too.
-fn rs_stream<T: Scalar + ZfpScalar>(field: &Field<T>, block_bits: u32) -> Vec<u64> {
+fn rs_stream<T: Scalar + ZfpScalar>(field: &Field<T>, block_bits: u32) -> Option<Vec<u64>> {
     let mut words = vec![0; stream_words(&field.grid, block_bits)];
-    let config = ZfpConfig::expert(block_bits, block_bits, 64, -1074).unwrap();
+    let config = ZfpConfig::expert(block_bits, block_bits, 64, -1074).ok()?;
     let dims = usize::from(field.grid.dims);
     let extents: [usize; 4] = std::array::from_fn(|axis| {
         if axis < dims {
@@ -27,11 +27,11 @@ fn rs_stream<T: Scalar + ZfpScalar>(field: &Field<T>, block_bits: u32) -> Vec<u6
             0
         }
     });
-    let values = ZfpField::new_strided(&field.values, extents, [0isize; 4]).unwrap();
+    let values = ZfpField::new_strided(&field.values, extents, [0isize; 4]).ok()?;
     ZfpBitStreamRefMut::from_words(&mut words)
         .compress(&config, &values)
-        .unwrap();
-    words
+        .ok()?;
+    Some(words)
 }
 
 fn keeps_tiny_values<T: Scalar + ZfpScalar>(largest: f64) {
@@ -42,7 +42,7 @@ fn keeps_tiny_values<T: Scalar + ZfpScalar>(largest: f64) {
             let theirs = rs_stream(&field, block_bits);
             for arch in Arch::all() {
                 assert_eq!(
-                    our_stream(arch, &field, mode, 1).0,
+                    Some(our_stream(arch, &field, mode, 1).0),
                     theirs,
                     "{arch:?} {extents:?}"
                 );
@@ -65,7 +65,7 @@ fn blocks_of_tiny_values_are_scaled_exactly() {
 fn decoded_blocks_of_very_tiny_values_are_libzfps() {
     for exponent in [-110, -119, -120, -121, -126, -140] {
         let field = waves::<f32>(&[9, 6, 7], 2f64.powi(exponent));
-        let stream = rs_stream(&field, 512);
+        let stream = rs_stream(&field, 512).expect("a stream");
         let blank = field.filled(1.0);
         let theirs = their_values(&stream, &blank, RATE).bits();
         for arch in Arch::all() {

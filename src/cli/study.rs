@@ -58,6 +58,9 @@ pub struct Study {
     /// Cut the field as a transpose between so many ranks does, and look at its messages
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     ranks: Option<String>,
+    /// How bits are shared out over blocks: auto, even or fitted
+    #[arg(long, value_name = "BITS", default_value = "auto")]
+    bits: String,
     /// Largest relative error of a message before it goes as it is: above 0 and below 1, or off
     #[arg(
         long,
@@ -122,11 +125,7 @@ impl Study {
             ));
         }
         let rates = self.rates()?;
-        let variable = ("TRANSPRESS_GUARD".into(), self.guard.as_str().into());
-        let (settings, problems) = Settings::parse([variable]);
-        if let Some(problem) = problems.first() {
-            return Err(format!("--guard {}: {}", problem.value, problem.accepted));
-        }
+        let settings = self.settings()?;
         let layouts = self
             .layouts
             .iter()
@@ -148,10 +147,29 @@ impl Study {
             curve,
             layouts: layouts.collect::<Result<_, _>>()?,
             ranks: self.ranks.as_ref().map(ranks).transpose()?,
+            bits: settings.bits,
             guard: settings.guard,
             min_bytes: settings.min_bytes,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         })
+    }
+
+    /// The options that are variables of the library, read as those are.
+    fn settings(&self) -> Result<Settings, String> {
+        let options = [
+            ("--guard", "TRANSPRESS_GUARD", &self.guard),
+            ("--bits", "TRANSPRESS_BITS", &self.bits),
+        ];
+        let variables = options.map(|(_, variable, text)| (variable.into(), text.into()));
+        let (settings, problems) = Settings::parse(variables);
+        let Some(problem) = problems.first() else {
+            return Ok(settings);
+        };
+        let named = options
+            .iter()
+            .find(|(_, variable, _)| *variable == problem.variable);
+        let option = named.map_or(problem.variable.as_str(), |(option, _, _)| option);
+        Err(format!("{option} {}: {}", problem.value, problem.accepted))
     }
 
     fn rates(&self) -> Result<Vec<f64>, String> {

@@ -13,13 +13,18 @@ pub struct Boxes {
     /// Offset of the first value, and the grid, of each box.
     grids: Vec<(usize, Grid)>,
     block_bits: u32,
-    /// Words that the streams may take.
-    stream_words: usize,
+}
+
+/// How the streams of a message are coded, and their lengths in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Streams {
+    pub mode: Mode,
+    pub words: Vec<usize>,
 }
 
 impl Boxes {
     /// `None` where the axes do not make up the count, or a block would get fewer bits than its header.
-    pub fn new(element: Element, count: usize, axes: &Axes, stream_words: usize) -> Option<Self> {
+    pub fn new(element: Element, count: usize, axes: &Axes, words: usize) -> Option<Self> {
         let header_bits = match element {
             Element::F32 => f32::HEADER_BITS,
             Element::F64 => f64::HEADER_BITS,
@@ -30,22 +35,8 @@ impl Boxes {
             vec![split(count, axes)?]
         };
         candidates.into_iter().find_map(|grids| {
-            let block_bits = block_bits(&grids, stream_words);
-            (block_bits >= header_bits).then(|| Self {
-                grids,
-                block_bits,
-                stream_words,
-            })
-        })
-    }
-
-    /// Each box as (offset, grid, first word of its stream, words).
-    fn streams(&self) -> impl Iterator<Item = (usize, Grid, usize, usize)> + '_ {
-        self.grids.iter().scan(0, |at, &(offset, grid)| {
-            let words = stream_words(&grid, self.block_bits);
-            let start = *at;
-            *at += words;
-            Some((offset, grid, start, words))
+            let block_bits = block_bits(&grids, words);
+            (block_bits >= header_bits).then_some(Self { grids, block_bits })
         })
     }
 
@@ -54,55 +45,105 @@ impl Boxes {
         self.grids.iter().map(|(_, grid)| grid.blocks()).sum()
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Rate {
-            block_bits: self.block_bits,
+    pub fn len(&self) -> usize {
+        self.grids.len()
+    }
+
+    /// Streams in which every block has as many bits.
+    pub fn even(&self) -> Streams {
+        let words = self
+            .grids
+            .iter()
+            .map(|(_, grid)| stream_words(grid, self.block_bits))
+            .collect();
+        Streams {
+            mode: Mode::Rate {
+                block_bits: self.block_bits,
+            },
+            words,
         }
     }
 
+    /// The job of one box, its stream yet to be given.
+    ///
+    /// # Safety
+    /// `source` must point to the values of a whole message, and `index` be that of a box.
+    pub unsafe fn encode_job<T: Value>(
+        &self,
+        index: usize,
+        source: *const T,
+        mode: Mode,
+    ) -> EncodeJob<T> {
+        let (offset, grid) = self.grids[index];
+        // SAFETY: `offset` is the index of a value of the message.
+        let source = unsafe { source.add(offset) };
+        EncodeJob {
+            source,
+            grid,
+            stream: std::ptr::null_mut(),
+            words: 0,
+            mode,
+        }
+    }
+
+    /// The jobs that fill these streams; none where `room` is too short for them.
+    ///
     /// # Safety
     /// `source` must point to the values of a whole message.
     pub unsafe fn encode_jobs<T: Value>(
         &self,
         source: *const T,
-        streams: &mut [u64],
+        streams: &Streams,
+        room: &mut [u64],
     ) -> Vec<EncodeJob<T>> {
-        if streams.len() < self.stream_words {
-            return Vec::new();
-        }
-        let base = streams.as_mut_ptr();
-        self.streams()
-            .map(|(offset, grid, start, words)| EncodeJob {
-                // SAFETY: `offset` is the index of a value of the message.
-                source: unsafe { source.add(offset) },
-                grid,
-                // SAFETY: the streams take at most `stream_words` words, which were checked above.
-                stream: unsafe { base.add(start) },
-                words,
-                mode: self.mode(),
-            })
-            .collect()
+        let mut rest = room;
+        let places = self
+            .grids
+            .iter()
+            .zip(&streams.words)
+            .map(|(&(offset, grid), &words)| {
+                let (stream, after) = std::mem::take(&mut rest).split_at_mut_checked(words)?;
+                rest = after;
+                Some(EncodeJob {
+                    // SAFETY: `offset` is the index of a value of the message.
+                    source: unsafe { source.add(offset) },
+                    grid,
+                    stream: stream.as_mut_ptr(),
+                    words,
+                    mode: streams.mode,
+                })
+            });
+        places.collect::<Option<_>>().unwrap_or_default()
     }
 
+    /// The jobs that read these streams; none where there are fewer words.
+    ///
     /// # Safety
     /// `target` must point to room for the values of a whole message.
     pub unsafe fn decode_jobs<T: Value>(
         &self,
         target: *mut T,
-        streams: &[u64],
+        streams: &Streams,
+        words: &[u64],
     ) -> Vec<DecodeJob<T>> {
-        self.streams()
-            .map(|(offset, grid, start, words)| DecodeJob {
-                // SAFETY: `offset` is the index of a value of the message.
-                target: unsafe { target.add(offset) },
-                grid,
-                stream: streams
-                    .get(start..)
-                    .map_or(streams.as_ptr(), <[u64]>::as_ptr),
-                words: words.min(streams.len().saturating_sub(start)),
-                mode: self.mode(),
-            })
-            .collect()
+        let mut rest = words;
+        let places = self
+            .grids
+            .iter()
+            .zip(&streams.words)
+            .map(|(&(offset, grid), &words)| {
+                let (stream, after) = rest.split_at_checked(words)?;
+                rest = after;
+                Some(DecodeJob {
+                    // SAFETY: `offset` is the index of a value of the message.
+                    target: unsafe { target.add(offset) },
+                    grid,
+                    stream: stream.as_ptr(),
+                    words,
+                    mode: streams.mode,
+                })
+            });
+        places.collect::<Option<_>>().unwrap_or_default()
     }
 }
 

@@ -3,7 +3,8 @@
 use super::float::Float;
 use super::mask::Mask;
 use super::plan::Plan;
-use super::{Coding, Element, cast, scale, zfp};
+use super::zfp::DecodeJob;
+use super::{Coding, Element, cast, fit, scale, zfp};
 use crate::layout::Axes;
 
 /// One message to be decoded. `values` has room for `count` values, aligned for their type.
@@ -15,6 +16,8 @@ pub struct Decode<'a> {
     pub axes: &'a Axes,
     /// The payload begins with a mask.
     pub masked: bool,
+    /// Blocks have an error bound in common instead of a number of bits.
+    pub fitted: bool,
     pub payload: &'a [u64],
 }
 
@@ -41,6 +44,7 @@ struct Opened<'a, T> {
     target: &'a mut [T],
     /// The payload after the mask: scales, then streams.
     words: &'a [u64],
+    fitted: bool,
 }
 
 /// # Safety
@@ -97,27 +101,23 @@ fn open<'a, T>(index: usize, message: &Decode<'a>, target: &'a mut [T]) -> Optio
         mask,
         target,
         words,
+        fitted: message.fitted,
     })
 }
 
 fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [bool]) {
     let (mut jobs, mut owners) = (Vec::new(), Vec::new());
     for message in opened.iter_mut() {
-        let streams = &message.words[message.plan.scale_words()..];
+        let words = &message.words[message.plan.scale_words()..];
         match message.plan.coding {
             Coding::Zfp => {
-                // SAFETY: the target has room for all values of the message.
-                let boxes = unsafe {
-                    message
-                        .plan
-                        .boxes
-                        .decode_jobs(message.target.as_mut_ptr(), streams)
-                };
+                let boxes = zfp_jobs(&message.plan, message.fitted, words, message.target);
+                decoded[message.index] = !boxes.is_empty();
                 owners.extend(std::iter::repeat_n(message.index, boxes.len()));
                 jobs.extend(boxes);
             }
-            Coding::Fp16 => decoded[message.index] = cast::from_f16(streams, message.target),
-            Coding::Bf16 => decoded[message.index] = cast::from_bf16(streams, message.target),
+            Coding::Fp16 => decoded[message.index] = cast::from_f16(words, message.target),
+            Coding::Bf16 => decoded[message.index] = cast::from_bf16(words, message.target),
         }
     }
     // SAFETY: targets are disjoint boxes of slices that `opened` borrows, streams are parts of payloads.
@@ -127,10 +127,29 @@ fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [bool]
     }
 }
 
+/// The jobs that decode one message, scales and mask aside; none where its streams cannot be.
+fn zfp_jobs<T: Float>(
+    plan: &Plan,
+    fitted: bool,
+    words: &[u64],
+    target: &mut [T],
+) -> Vec<DecodeJob<T>> {
+    let boxes = &plan.boxes;
+    let streams = if fitted {
+        fit::read(boxes, words)
+    } else {
+        Some((boxes.even(), 0))
+    };
+    let Some((streams, head)) = streams else {
+        return Vec::new();
+    };
+    // SAFETY: the target has room for all values of the message.
+    unsafe { boxes.decode_jobs(target.as_mut_ptr(), &streams, &words[head..]) }
+}
+
 /// The values of one message as the codec gives them, scales and mask aside.
-pub fn decode_streams<T: Float>(plan: &Plan, streams: &[u64], target: &mut [T]) {
-    // SAFETY: the caller's slice has room for all values of the message.
-    let jobs = unsafe { plan.boxes.decode_jobs(target.as_mut_ptr(), streams) };
+pub fn decode_streams<T: Float>(plan: &Plan, fitted: bool, words: &[u64], target: &mut [T]) {
+    let jobs = zfp_jobs(plan, fitted, words, target);
     // SAFETY: the boxes of a message are disjoint parts of the target.
     unsafe { zfp::decode(&jobs, 1) };
 }

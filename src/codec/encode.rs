@@ -6,7 +6,7 @@ use super::mask::Mask;
 use super::plan::Plan;
 use super::quality::Tally;
 use super::survey::{Survey, spread};
-use super::{Coding, Element, cast, scale, zfp};
+use super::{Coding, Element, cast, fit, scale, zfp};
 use crate::layout::Axes;
 use std::borrow::Cow;
 
@@ -18,7 +18,18 @@ pub struct Encode<'a> {
     pub count: usize,
     /// Empty for a flat message.
     pub axes: &'a Axes,
+    pub bits: Bits,
     pub payload: &'a mut [u64],
+}
+
+/// How the bits of a ZFP message are shared out over its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bits {
+    /// As many for each.
+    Even,
+    /// As many as each needs for one error bound, the smallest for which the message fits. With the
+    /// exponent that an earlier message like this one came to, if there was one.
+    Fitted(Option<i16>),
 }
 
 /// A payload that is ready to be sent.
@@ -28,6 +39,8 @@ pub struct Encoded {
     pub masked: bool,
     /// The axes left blocks too few bits, and were not used.
     pub flat: bool,
+    /// The exponent of the error bound, where bits were fitted.
+    pub exponent: Option<i16>,
     /// Relative L2 error, measured on a sample where a guard or the caller asked for it.
     pub error: Option<f64>,
 }
@@ -111,6 +124,9 @@ struct Prepared<'a, T: Float> {
     source: Cow<'a, [T]>,
     /// The payload after mask and scales.
     streams: &'a mut [u64],
+    bits: Bits,
+    /// The exponent of the error bound, once bits have been fitted.
+    exponent: Option<i16>,
 }
 
 /// # Safety
@@ -148,6 +164,7 @@ unsafe fn encode_elements<T: Float>(
                 .map(|()| Encoded {
                     masked: message.masked,
                     flat: message.flat,
+                    exponent: message.exponent,
                     error,
                 })
         };
@@ -222,6 +239,8 @@ fn prepare<'a, T: Float>(
         flat,
         source,
         streams,
+        bits: message.bits,
+        exponent: None,
     })
 }
 
@@ -232,13 +251,17 @@ fn code<T: Float>(prepared: &mut [Prepared<T>], threads: usize) -> Vec<bool> {
     for (owner, message) in prepared.iter_mut().enumerate() {
         match message.plan.coding {
             Coding::Zfp => {
+                let boxes = &message.plan.boxes;
+                if let Bits::Fitted(hint) = message.bits {
+                    message.exponent = fit::encode(boxes, &message.source, hint, message.streams);
+                }
+                if message.exponent.is_some() {
+                    continue;
+                }
+                let source = message.source.as_ptr();
                 // SAFETY: the source holds all values of the message.
-                let boxes = unsafe {
-                    message
-                        .plan
-                        .boxes
-                        .encode_jobs(message.source.as_ptr(), message.streams)
-                };
+                let boxes = unsafe { boxes.encode_jobs(source, &boxes.even(), message.streams) };
+                coded[owner] = !boxes.is_empty();
                 owners.extend(std::iter::repeat_n(owner, boxes.len()));
                 jobs.extend(boxes);
             }
@@ -267,8 +290,14 @@ fn sample_error<T: Float>(message: &mut Prepared<T>) -> f64 {
             let boxes = &message.plan.boxes;
             // A step that is odd does not keep in time with axes of even length.
             let every = boxes.blocks().div_ceil(BLOCK_SAMPLE) | 1;
+            let source = message.source.as_ptr();
+            let fitted = message
+                .exponent
+                .and_then(|_| fit::read(boxes, message.streams));
+            let (streams, head) = fitted.unwrap_or_else(|| (boxes.even(), 0));
+            let room = &mut message.streams[head..];
             // SAFETY: the source holds all values of the message.
-            for job in unsafe { boxes.encode_jobs(message.source.as_ptr(), message.streams) } {
+            for job in unsafe { boxes.encode_jobs(source, &streams, room) } {
                 // SAFETY: the job's values and its stream are borrowed by the message.
                 tally.add_sample(&unsafe { zfp::sample_error(&job, every) });
             }

@@ -9,6 +9,7 @@ mod cast;
 mod decode;
 mod element;
 mod encode;
+mod fit;
 mod float;
 mod lies;
 mod mask;
@@ -22,7 +23,7 @@ pub mod zfp;
 
 pub use decode::{Decode, decode};
 pub use element::Element;
-pub use encode::{Encode, Encoded, Guard, Refusal, encode};
+pub use encode::{Bits, Encode, Encoded, Guard, Refusal, encode};
 pub use float::Float;
 pub use mask::{fill_values, without_fill_values};
 pub use quality::ErrorSample;

@@ -1,7 +1,7 @@
 //! Values → payload → values, for whoever wants to see what a message does to them.
 
 use super::float::Float;
-use super::{Coding, Decode, Encode, Encoded, Guard, Refusal, decode, encode};
+use super::{Bits, Coding, Decode, Encode, Encoded, Guard, Refusal, decode, encode};
 use crate::layout::Axes;
 
 /// Values as they come out of a message.
@@ -16,6 +16,7 @@ pub fn round_trip<T: Float>(
     coding: Coding,
     values: &[T],
     axes: &Axes,
+    bits: Bits,
     payload_words: usize,
     guard: Guard,
     threads: usize,
@@ -27,6 +28,7 @@ pub fn round_trip<T: Float>(
         values: values.as_ptr().cast(),
         count: values.len(),
         axes,
+        bits,
         payload: &mut payload,
     }];
     // SAFETY: the slice holds that many values of its type.
@@ -44,6 +46,7 @@ pub fn round_trip<T: Float>(
         count: back.len(),
         axes: if encoded.flat { &flat } else { axes },
         masked: encoded.masked,
+        fitted: encoded.exponent.is_some(),
         payload: &payload,
     }];
     // SAFETY: the vector has room for that many values of its type, and nothing else refers to it.
@@ -71,7 +74,7 @@ mod tests {
             .collect();
         values[1000..1100].fill(-1e34);
         let axes = Layout::parse("64,*").unwrap().resolve(4096).unwrap();
-        let back = round_trip(Coding::Zfp, &values, &axes, 1024, NO_GUARD, 1).unwrap();
+        let back = round_trip(Coding::Zfp, &values, &axes, Bits::Even, 1024, NO_GUARD, 1).unwrap();
         assert!(back.encoded.masked);
         for (value, back) in values.iter().zip(&back.values) {
             assert!((value - back).abs() < 0.1, "{value} {back}");
@@ -83,10 +86,26 @@ mod tests {
     fn what_is_refused_is_told() {
         let integers: Vec<f64> = (0..100).map(f64::from).collect();
         let guard = Guard { error: Some(1e-2) };
-        let refusal = round_trip(Coding::Zfp, &integers, &Axes::new(), 25, guard, 1);
+        let refusal = round_trip(
+            Coding::Zfp,
+            &integers,
+            &Axes::new(),
+            Bits::Even,
+            25,
+            guard,
+            1,
+        );
         assert_eq!(refusal, Err(Refusal::Integers));
         let large = [1e9f32; 8];
-        let refusal = round_trip(Coding::Fp16, &large, &Axes::new(), 2, NO_GUARD, 1);
+        let refusal = round_trip(
+            Coding::Fp16,
+            &large,
+            &Axes::new(),
+            Bits::Even,
+            2,
+            NO_GUARD,
+            1,
+        );
         assert_eq!(refusal, Err(Refusal::Uncodable));
     }
 }

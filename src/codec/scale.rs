@@ -43,19 +43,39 @@ impl Fields {
     }
 }
 
-/// The exponent `e` for which the largest magnitude is below 2^e and at least 2^(e-1); 0 for a field of
-/// zeros.
+/// Values of a field that are looked at for its scale, about.
+const SAMPLE: usize = 1024;
+/// A scaled value must stay below two to this: squares of errors are summed up.
+const HEADROOM: i16 = 60;
+
+/// For each field the exponent `e` for which the typical magnitude of its values, (mean of √|x|)², is in
+/// [0.5, 1) times 2^e; 0 for a field of zeros. The largest magnitude would not do: next to a mean that is
+/// stored as one value among many, it would leave all others too few bits.
 fn exponents<T: Float>(values: &[T], fields: &Fields) -> Vec<i16> {
-    let mut largest = vec![0f64; fields.count];
-    fields.each_run(values, |field, run| {
-        for &value in run {
-            largest[field] = largest[field].max(value.into().abs());
-        }
-    });
-    largest.into_iter().map(exponent_of).collect()
+    let mut sums = vec![(0f64, 0f64, 0u32); fields.count];
+    let point = fields.run * fields.count;
+    let step = (values.len() / point.max(1) * fields.run / SAMPLE) | 1;
+    for point in values.chunks(point).step_by(step) {
+        fields.each_run(point, |field, run| {
+            let (roots, largest, count) = &mut sums[field];
+            for &value in run {
+                let magnitude = value.into().abs();
+                *roots += magnitude.sqrt();
+                *largest = largest.max(magnitude);
+                *count += 1;
+            }
+        });
+    }
+    sums.into_iter()
+        .map(|(roots, largest, count)| {
+            let typical = (roots / f64::from(count.max(1))).powi(2);
+            exponent_of(typical).max(exponent_of(largest) - HEADROOM)
+        })
+        .collect()
 }
 
-fn exponent_of(magnitude: f64) -> i16 {
+/// The exponent `e` for which a magnitude is below 2^e and at least 2^(e-1); 0 for zero.
+pub fn exponent_of(magnitude: f64) -> i16 {
     let biased = |value: f64| (value.to_bits() >> 52) as i16;
     match biased(magnitude) {
         0 if magnitude == 0.0 => 0,
@@ -65,7 +85,7 @@ fn exponent_of(magnitude: f64) -> i16 {
     }
 }
 
-/// The values with every field scaled to a largest magnitude in [0.5, 1); the exponents go to `words`.
+/// The values with every field scaled to a typical magnitude of about one; the exponents go to `words`.
 pub fn apply<T: Float>(values: &[T], fields: &Fields, words: &mut [u64]) -> Vec<T> {
     let exponents = exponents(values, fields);
     for (word, group) in words.iter_mut().zip(exponents.chunks(EXPONENTS_PER_WORD)) {
@@ -129,7 +149,7 @@ mod tests {
                 .filter(|i| i / 2 % 5 == field)
                 .map(|i| scaled[i].abs())
                 .fold(0., f32::max);
-            assert!((0.5..1.0).contains(&largest), "{field} {largest}");
+            assert!((0.5..8.0).contains(&largest), "{field} {largest}");
         }
         undo(&mut scaled, &fields, &words);
         assert_eq!(scaled, values);

@@ -2,7 +2,7 @@
 
 use super::float::Float;
 use super::plan::Plan;
-use super::{Coding, Element, decode, scale, zfp};
+use super::{Coding, Element, decode, fit, scale, zfp};
 use crate::layout::Axes;
 
 /// A box within a message, cut out along a layout's axes.
@@ -30,9 +30,11 @@ impl Window {
     }
 }
 
-/// The error of a window that is coded at `rate` bits per value: the root mean square of the relative L2
-/// errors of the lanes. A lane is every `lanes`-th value of the message, so that with several quantities
-/// side by side the small ones count as much as the large ones. `None` where the axes cannot be coded.
+/// The error of a window that is coded at `rate` bits per value, evenly or fitted: the root mean square of
+/// the errors of the lanes. A lane is every `lanes`-th value of the message, so that with several
+/// quantities side by side the small ones count as much as the large ones; its error is relative to its
+/// typical magnitude, (mean of √|x|)², so that a mean that is stored beside anomalies does not hide them.
+/// `None` where the axes cannot be coded.
 ///
 /// # Safety
 /// `values` must point to the readable values of a message, aligned for the element, with the window in it.
@@ -42,12 +44,17 @@ pub unsafe fn trial(
     window: &Window,
     rate: f64,
     lanes: usize,
+    fitted: bool,
 ) -> Option<f64> {
     // SAFETY: the caller's promise, handed on.
     unsafe {
         match element {
-            Element::F32 => try_elements::<f32>(element, values.cast(), window, rate, lanes),
-            Element::F64 => try_elements::<f64>(element, values.cast(), window, rate, lanes),
+            Element::F32 => {
+                try_elements::<f32>(element, values.cast(), window, rate, lanes, fitted)
+            }
+            Element::F64 => {
+                try_elements::<f64>(element, values.cast(), window, rate, lanes, fitted)
+            }
         }
     }
 }
@@ -60,6 +67,7 @@ unsafe fn try_elements<T: Float>(
     window: &Window,
     rate: f64,
     lanes: usize,
+    fitted: bool,
 ) -> Option<f64> {
     let indices = window.indices();
     // SAFETY: the caller promised that the window lies in the message.
@@ -84,12 +92,19 @@ unsafe fn try_elements<T: Float>(
         .as_ref()
         .map(|fields| scale::apply(&values, fields, scales));
     let source = scaled.as_deref().unwrap_or(&values);
-    // SAFETY: the source holds all values of the window.
-    let jobs = unsafe { plan.boxes.encode_jobs(source.as_ptr(), streams) };
-    // SAFETY: the jobs read the source and write to streams of their own.
-    unsafe { zfp::encode(&jobs, 1) };
+    if fitted {
+        fit::encode(&plan.boxes, source, None, streams)?;
+    } else {
+        // SAFETY: the source holds all values of the window.
+        let jobs = unsafe {
+            plan.boxes
+                .encode_jobs(source.as_ptr(), &plan.boxes.even(), streams)
+        };
+        // SAFETY: the jobs read the source and write to streams of their own.
+        unsafe { zfp::encode(&jobs, 1) };
+    }
     let mut back = vec![T::default(); values.len()];
-    decode::decode_streams(&plan, streams, &mut back);
+    decode::decode_streams(&plan, fitted, streams, &mut back);
     if let Some(fields) = &plan.fields {
         scale::undo(&mut back, fields, scales);
     }
@@ -104,17 +119,23 @@ fn lane_error<'a, T: Float>(
     values: impl Iterator<Item = ((&'a T, &'a T), usize)>,
     lanes: usize,
 ) -> f64 {
-    let mut sums = vec![(0.0, 0.0); lanes];
+    let mut sums = vec![(0.0, 0.0, 0u32); lanes];
     for ((&value, &back), lane) in values {
         let (value, back): (f64, f64) = (value.into(), back.into());
-        sums[lane].0 += (value - back) * (value - back);
-        sums[lane].1 += value * value;
+        let (squares, roots, count) = &mut sums[lane];
+        *squares += (value - back) * (value - back);
+        *roots += value.abs().sqrt();
+        *count += 1;
     }
     // A lane cannot be worse than lost, and one without values other than zero has nothing to lose.
-    let squares = sums.iter().filter(|(_, norm)| *norm > 0.0);
-    let (sum, lanes) = squares.fold((0.0, 0u32), |(sum, lanes), (difference, norm)| {
-        (sum + (difference / norm).min(1.0), lanes + 1)
-    });
+    let errors =
+        sums.iter()
+            .filter(|(_, roots, _)| *roots > 0.0)
+            .map(|&(squares, roots, count)| {
+                let typical = (roots / f64::from(count)).powi(2);
+                (squares / f64::from(count) / (typical * typical)).min(1.0)
+            });
+    let (sum, lanes) = errors.fold((0.0, 0u32), |(sum, lanes), error| (sum + error, lanes + 1));
     if lanes == 0 {
         0.0
     } else {

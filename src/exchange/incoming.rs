@@ -83,6 +83,7 @@ pub unsafe fn decode(
             count: target.coded.count,
             axes: &target.header.axes,
             masked: target.header.masked,
+            fitted: target.header.fitted,
             payload: &slots.words(target.peer)[HEADER_WORDS..],
         })
         .collect();

@@ -5,7 +5,7 @@ use super::context::{Context, HEADER_WORDS};
 use super::side::Side;
 use super::staging::Slots;
 use super::{Coded, Form};
-use crate::codec::{self, Encode, Encoded, Guard, Refusal};
+use crate::codec::{self, Bits, Encode, Encoded, Guard, Refusal};
 use crate::layout::{Axes, Inference};
 use crate::mpi::Result;
 use crate::report::CallStats;
@@ -37,6 +37,7 @@ pub struct Source {
     pub peer: usize,
     pub coded: Coded,
     pub axes: Axes,
+    pub bits: Bits,
     pub pointer: *const u8,
     /// Where `pointer` points when the block is not in one piece.
     _gathered: Vec<u64>,
@@ -63,6 +64,7 @@ impl Source {
             peer,
             coded,
             axes: Axes::new(),
+            bits: Bits::Even,
             pointer,
             _gathered: gathered,
         })
@@ -99,14 +101,13 @@ pub unsafe fn encode(
         let started = Instant::now();
         let outcomes = encode_sources(context, &sources, slots, outgoing.messages);
         outgoing.inference.record_coding(started.elapsed());
-        let measured = outcomes
-            .iter()
-            .flatten()
-            .filter_map(|encoded| encoded.error);
-        for error in measured {
-            stats.error.add(error);
+        for (source, encoded) in sources.iter().zip(&outcomes) {
+            let Ok(encoded) = encoded else { continue };
+            if let Some(error) = encoded.error {
+                stats.error.add(error);
+            }
             if let Some(pattern) = pattern {
-                outgoing.inference.record(pattern, error);
+                outgoing.inference.record(pattern, source.peer, encoded);
             }
         }
         outcomes
@@ -152,6 +153,7 @@ unsafe fn encode_sources(
                 values: source.pointer,
                 count: source.coded.count,
                 axes: &source.axes,
+                bits: source.bits,
                 payload: &mut words[HEADER_WORDS..],
             })
         })
@@ -176,6 +178,7 @@ fn write_header(
         element: source.coded.element,
         escaped: outcome.is_err(),
         masked: outcome.is_ok_and(|encoded| encoded.masked),
+        fitted: outcome.is_ok_and(|encoded| encoded.exponent.is_some()),
         count: source.coded.count,
         wire_bytes: source.coded.wire_bytes,
         axes: if has_axes {

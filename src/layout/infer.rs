@@ -20,6 +20,8 @@ const MOST_LANES: usize = 1024;
 const FINALISTS: usize = 8;
 /// A layout with more axes, or scales, must be so much better.
 const BETTER: f64 = 0.9;
+/// Fitting bits takes longer than sharing them out evenly, and must leave no more than this of the error.
+const WORTH_FITTING: f64 = 0.6;
 /// A layout is looked for again when the error has grown by this since it was found …
 const DRIFT: f64 = 8.0;
 /// … and at most once in so many messages.
@@ -48,71 +50,100 @@ pub struct Specimen<'a> {
     pub rate: f64,
     /// The extents of its datatype, fastest first.
     pub datatype: &'a [usize],
+    /// Layouts to choose from, first choice first; none to find one.
+    pub given: &'a [Layout],
+    /// How bits are to be shared out; `None` to find out.
+    pub bits: Option<BitsPolicy>,
+}
+
+/// How the bits of a message are shared out over its blocks (see [`codec::Bits`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitsPolicy {
+    Even,
+    Fitted,
 }
 
 /// The layouts found so far.
 #[derive(Debug, Default)]
 pub struct Inference {
-    found: HashMap<Pattern, Found>,
+    found: HashMap<Pattern, Choice>,
     spent: Duration,
     coding: Duration,
 }
 
+/// How the messages of a pattern are coded.
 #[derive(Debug)]
-struct Found {
-    layout: Layout,
-    /// The error of the first message that was coded along it.
+pub struct Choice {
+    pub layout: Layout,
+    bits: BitsPolicy,
+    /// For each peer, the exponent of the error bound that its last message was fitted to.
+    exponents: HashMap<usize, i16>,
+    /// The error of the first message that was coded so.
     error: Option<f64>,
     messages: u32,
+}
+
+impl Choice {
+    pub fn bits(&self, peer: usize) -> codec::Bits {
+        match self.bits {
+            BitsPolicy::Even => codec::Bits::Even,
+            BitsPolicy::Fitted => codec::Bits::Fitted(self.exponents.get(&peer).copied()),
+        }
+    }
 }
 
 /// Patterns that are remembered; a program whose counts never repeat must not fill the memory.
 const MOST_PATTERNS: usize = 256;
 
 impl Inference {
-    /// The layout of a pattern, from its record or from `specimen`; `None` (flat) when looking would take
-    /// too much of the time.
+    /// How to code the messages of a pattern, from its record or from `specimen`; `None` (flat, evenly) when
+    /// looking would take too much of the time.
     ///
     /// # Safety
     /// The specimen must point to its values, aligned for the pattern's element.
-    pub unsafe fn layout(&mut self, pattern: Pattern, specimen: Specimen) -> Option<&Layout> {
+    pub unsafe fn choose(&mut self, pattern: Pattern, specimen: Specimen) -> Option<&Choice> {
         if !self.found.contains_key(&pattern) {
             if self.spent > ALLOWANCE + self.coding.mul_f64(SHARE) {
                 return None;
             }
             let started = Instant::now();
             // SAFETY: the caller's promise.
-            let layout = unsafe { best(pattern, specimen) };
+            let (layout, bits) = unsafe { best(pattern, specimen) };
             self.spent += started.elapsed();
             tracing::debug!(
-                "layout {layout} for messages of {} values, found in {:.1?}",
+                "layout {layout}, bits {bits:?} for messages of {} values, found in {:.1?}",
                 specimen.count,
                 started.elapsed()
             );
             if self.found.len() >= MOST_PATTERNS {
                 self.found.clear();
             }
-            self.found.insert(
-                pattern,
-                Found {
-                    layout,
-                    error: None,
-                    messages: 0,
-                },
-            );
+            let exponents = HashMap::new();
+            let choice = Choice {
+                layout,
+                bits,
+                exponents,
+                error: None,
+                messages: 0,
+            };
+            self.found.insert(pattern, choice);
         }
-        self.found.get(&pattern).map(|found| &found.layout)
+        self.found.get(&pattern)
     }
 
-    /// The measured error of a message of this pattern. When it has drifted away from what it was, the
+    /// What became of a message of this pattern. When its error has drifted away from what it was, the
     /// layout is looked for again.
-    pub fn record(&mut self, pattern: Pattern, error: f64) {
-        let Some(found) = self.found.get_mut(&pattern) else {
+    pub fn record(&mut self, pattern: Pattern, peer: usize, encoded: &codec::Encoded) {
+        let Some(choice) = self.found.get_mut(&pattern) else {
             return;
         };
-        found.messages += 1;
-        let first = *found.error.get_or_insert(error);
-        if error > DRIFT * first && found.messages > PATIENCE {
+        if let Some(exponent) = encoded.exponent {
+            choice.exponents.insert(peer, exponent);
+        }
+        choice.messages += 1;
+        let Some(error) = encoded.error else { return };
+        let first = *choice.error.get_or_insert(error);
+        if error > DRIFT * first && choice.messages > PATIENCE {
             self.found.remove(&pattern);
         }
     }
@@ -123,11 +154,18 @@ impl Inference {
     }
 }
 
-/// The layout that a message of these values gets by itself. `divisor` is common to the counts of all
-/// messages of its call.
-pub fn infer<T: Float>(values: &[T], divisor: usize, rate: f64) -> Layout {
+/// How a message of these values is coded by itself: along the first of the `given` layouts that fits, or
+/// the one found in the data where there are none. `divisor` is common to the counts of all messages of its
+/// call.
+pub fn infer<T: Float>(
+    values: &[T],
+    divisor: usize,
+    rate: f64,
+    given: &[Layout],
+    bits: Option<BitsPolicy>,
+) -> (Layout, BitsPolicy) {
     if values.is_empty() {
-        return Layout::flat();
+        return (Layout::flat(), BitsPolicy::Even);
     }
     let pattern = Pattern {
         call: 0,
@@ -140,6 +178,8 @@ pub fn infer<T: Float>(values: &[T], divisor: usize, rate: f64) -> Layout {
         count: values.len(),
         rate,
         datatype: &[],
+        given,
+        bits,
     };
     // SAFETY: the specimen is a live slice of values of its type.
     unsafe { best(pattern, specimen) }
@@ -148,11 +188,14 @@ pub fn infer<T: Float>(values: &[T], divisor: usize, rate: f64) -> Layout {
 /// Fill values are left out of it, as they are when the message is coded.
 ///
 /// # Safety
-/// As [`Inference::layout`].
-unsafe fn best(pattern: Pattern, specimen: Specimen) -> Layout {
+/// As [`Inference::choose`].
+unsafe fn best(pattern: Pattern, specimen: Specimen) -> (Layout, BitsPolicy) {
     /// # Safety
-    /// As [`Inference::layout`], and `T` must be the pattern's element.
-    unsafe fn without_fill_values<T: Float>(pattern: Pattern, specimen: Specimen) -> Layout {
+    /// As [`Inference::choose`], and `T` must be the pattern's element.
+    unsafe fn without_fill_values<T: Float>(
+        pattern: Pattern,
+        specimen: Specimen,
+    ) -> (Layout, BitsPolicy) {
         // SAFETY: the caller's promise.
         let values =
             unsafe { std::slice::from_raw_parts(specimen.values.cast::<T>(), specimen.count) };
@@ -171,67 +214,103 @@ unsafe fn best(pattern: Pattern, specimen: Specimen) -> Layout {
 }
 
 /// # Safety
-/// As [`Inference::layout`].
-unsafe fn best_as_it_is(pattern: Pattern, specimen: Specimen) -> Layout {
+/// As [`Inference::choose`].
+unsafe fn best_as_it_is(pattern: Pattern, specimen: Specimen) -> (Layout, BitsPolicy) {
     // SAFETY: the caller's promise.
     let focus = unsafe { codec::focus(pattern.element, specimen.values, specimen.count) };
+    let error_along = |layout: &Layout, bits: BitsPolicy| {
+        // SAFETY: the caller's promise.
+        unsafe { error_along(layout, bits, pattern, specimen, focus) }
+    };
+    let layouts = if specimen.given.is_empty() {
+        let strides = candidates::strides(pattern.divisor, |stride| {
+            let Specimen { values, count, .. } = specimen;
+            // SAFETY: the caller's promise.
+            unsafe { codec::roughness(pattern.element, values, count, focus, stride) }
+        });
+        contest(pattern, specimen, &strides, &error_along)
+    } else {
+        let fitting = specimen.given.iter().find_map(|layout| {
+            let error = error_along(layout, BitsPolicy::Even)?;
+            Some((error, layout.clone()))
+        });
+        fitting.into_iter().collect()
+    };
+
+    // Of those that are about as good as the best, the simplest; of equally simple ones, the best.
+    let simplest = |layouts: Vec<(f64, Layout)>| {
+        let least = layouts
+            .iter()
+            .map(|(error, _)| *error)
+            .fold(f64::INFINITY, f64::min);
+        let good = layouts
+            .into_iter()
+            .filter(|(error, _)| *error * BETTER <= least);
+        good.min_by_key(|(_, layout)| layout.complexity())
+            .unwrap_or((f64::INFINITY, Layout::flat()))
+    };
+    let fitted = layouts.iter().take(FINALISTS).filter_map(|(_, layout)| {
+        let error = error_along(layout, BitsPolicy::Fitted)?;
+        Some((error, layout.clone()))
+    });
+    match specimen.bits {
+        Some(BitsPolicy::Even) => (simplest(layouts).1, BitsPolicy::Even),
+        Some(BitsPolicy::Fitted) => (simplest(fitted.collect()).1, BitsPolicy::Fitted),
+        None => {
+            let (fitted, even) = (simplest(fitted.collect()), simplest(layouts));
+            if fitted.0 < even.0 * WORTH_FITTING {
+                (fitted.1, BitsPolicy::Fitted)
+            } else {
+                (even.1, BitsPolicy::Even)
+            }
+        }
+    }
+}
+
+/// Layouts and their errors, the best first.
+fn contest(
+    pattern: Pattern,
+    specimen: Specimen,
+    strides: &[usize],
+    error_along: &impl Fn(&Layout, BitsPolicy) -> Option<f64>,
+) -> Vec<(f64, Layout)> {
+    let mut scored: Vec<(f64, Layout)> = Vec::new();
     let score = |layouts: Vec<Layout>, scored: &mut Vec<(f64, Layout)>| {
         for layout in layouts {
-            // SAFETY: the caller's promise.
-            let error = unsafe { error_along(&layout, pattern, specimen, focus) };
+            let error = error_along(&layout, BitsPolicy::Even);
             scored.extend(error.map(|error| (error, layout)));
         }
         scored.sort_by(|one, other| one.0.total_cmp(&other.0));
     };
-    let strides = candidates::strides(pattern.divisor, |stride| {
-        let Specimen { values, count, .. } = specimen;
-        // SAFETY: the caller's promise.
-        unsafe { codec::roughness(pattern.element, values, count, focus, stride) }
-    });
-    let mut scored: Vec<(f64, Layout)> = Vec::new();
-    let mut first = candidates::first(pattern.divisor, &strides, pattern.complex);
+    let mut first = candidates::first(pattern.divisor, strides, pattern.complex);
     first.extend(candidates::of_datatype(specimen.datatype, pattern.complex));
     score(first, &mut scored);
     for finer in [candidates::smoothed, candidates::refined] {
         let finalists = scored.iter().take(FINALISTS);
         let layouts = finalists
-            .flat_map(|(_, layout)| finer(layout, &strides))
+            .flat_map(|(_, layout)| finer(layout, strides))
             .collect();
         score(layouts, &mut scored);
     }
-
-    // Of those that are about as good as the best, the simplest; of equally simple ones, the best.
-    let least = scored.first().map_or(0.0, |(error, _)| *error);
     scored
-        .into_iter()
-        .take_while(|(error, _)| *error * BETTER <= least)
-        .map(|(_, layout)| layout)
-        .min_by_key(Layout::complexity)
-        .unwrap_or_else(Layout::flat)
 }
 
 /// The error of the message around `focus` when it is coded along a layout.
 ///
 /// # Safety
-/// As [`Inference::layout`].
+/// As [`Inference::choose`].
 unsafe fn error_along(
     layout: &Layout,
+    bits: BitsPolicy,
     pattern: Pattern,
     specimen: Specimen,
     focus: usize,
 ) -> Option<f64> {
     let window = window(&layout.resolve(specimen.count)?, focus);
-    let lanes = lanes(pattern.divisor);
+    let Specimen { values, rate, .. } = specimen;
+    let (lanes, fitted) = (lanes(pattern.divisor), bits == BitsPolicy::Fitted);
     // SAFETY: the window is a part of the message.
-    unsafe {
-        codec::trial(
-            pattern.element,
-            specimen.values,
-            &window,
-            specimen.rate,
-            lanes,
-        )
-    }
+    unsafe { codec::trial(pattern.element, values, &window, rate, lanes, fitted) }
 }
 
 /// A box of a message that holds `focus`, about as long along each smooth axis.
@@ -310,7 +389,7 @@ mod tests {
     use super::*;
 
     fn inferred(values: &[f32], divisor: usize, rate: f64) -> String {
-        infer(values, divisor, rate).to_string()
+        infer(values, divisor, rate, &[], None).0.to_string()
     }
 
     /// Something smooth in three directions, with some small structure.
@@ -341,7 +420,19 @@ mod tests {
                 values.extend((0..nx).map(|x| if is_land(x) { -1e34 } else { smooth(x, y, z) }));
             }
         }
-        assert_eq!(inferred(&values, nx * ny * nz, 8.0), "48,36,*");
+        let error = |text: &str| {
+            let axes = Layout::parse(text).unwrap().resolve(values.len()).unwrap();
+            let (words, guard) = (values.len() / 8, codec::Guard { error: None });
+            let (coding, even) = (codec::Coding::Zfp, codec::Bits::Even);
+            codec::round_trip(coding, &values, &axes, even, words, guard, 1)
+                .unwrap()
+                .encoded
+                .error
+                .unwrap()
+        };
+        let found = inferred(&values, nx * ny * nz, 8.0);
+        assert!(error(&found) < 2.0 * error("48,36,*"), "{found}");
+        assert!(10.0 * error(&found) < error("*"), "{found}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use tracing::level_filters::LevelFilter;
 
 use super::{Codec, Comms, Element, Mode, OnNode, Report, Selector, Settings};
-use crate::layout::Layout;
+use crate::layout::{BitsPolicy, Layout};
 
 /// Sets what one variable stands for.
 pub(super) type Read = fn(&mut Settings, &str) -> Result<(), Refusal>;
@@ -95,6 +95,16 @@ pub(super) fn layout(settings: &mut Settings, text: &str) -> Result<(), Refusal>
         .map(Layout::parse)
         .collect::<Result<_, _>>()
         .map_err(Refusal::Because)?;
+    Ok(())
+}
+
+pub(super) fn bits(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
+    settings.bits = match text {
+        "auto" => None,
+        "even" => Some(BitsPolicy::Even),
+        "fitted" => Some(BitsPolicy::Fitted),
+        _ => return Err(Refusal::Value),
+    };
     Ok(())
 }
 

@@ -93,6 +93,14 @@ pub static VARIABLES: &[Variable] = &[
         reader: Reader::Library(read::layout),
     },
     Variable {
+        name: "TRANSPRESS_BITS",
+        default: "auto",
+        accepted: "auto, even or fitted",
+        meaning: "How the bits of a message are shared out over its blocks",
+        same_on_every_rank: false,
+        reader: Reader::Library(read::bits),
+    },
+    Variable {
         name: "TRANSPRESS_BYTES",
         default: "off",
         accepted: "off, f32 or f64, or by communicator (off;rows=f32)",

@@ -74,6 +74,7 @@ fn defaults() {
             rate: PerComm::all(16.0),
             bytes: PerComm::all(None),
             layouts: vec![],
+            bits: None,
             guard: Some(1e-2),
             min_bytes: 4096,
             on_node: OnNode::Auto,
@@ -247,6 +248,14 @@ fn bytes() {
         not_accepted("BYTES", value);
     }
     assert!(bad("BYTES", "f32;f64").starts_with("cannot use \"f64\"; accepted is off"));
+}
+
+#[test]
+fn bits() {
+    assert_eq!(good("BITS", "auto").bits, None);
+    assert_eq!(good("BITS", "even").bits, Some(BitsPolicy::Even));
+    assert_eq!(good("BITS", "fitted").bits, Some(BitsPolicy::Fitted));
+    not_accepted("BITS", "16");
 }
 
 #[test]

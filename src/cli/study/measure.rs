@@ -6,8 +6,8 @@ use super::errors::Tally;
 use super::input::{Field, Values};
 use super::message::{self, Message};
 use super::result::{Axis, Messages, Named, Row, Variable, Verdict};
-use crate::codec::{self, Coding, Float, Guard, Refusal};
-use crate::layout::{Axes, Kind, Layout, common_divisor, infer};
+use crate::codec::{self, Bits, Coding, Float, Guard, Refusal};
+use crate::layout::{Axes, BitsPolicy, Kind, Layout, common_divisor, infer};
 use crate::wire::{HEADER_BYTES, wire_bytes};
 
 /// What is to be compared.
@@ -18,6 +18,8 @@ pub struct Plan {
     /// Layouts beside the usual ones.
     pub layouts: Vec<Layout>,
     pub ranks: Option<usize>,
+    /// How bits are shared out; `None` to find out.
+    pub bits: Option<BitsPolicy>,
     pub guard: Option<f64>,
     pub min_bytes: usize,
     pub threads: usize,
@@ -56,13 +58,14 @@ fn of_values<T: Float>(field: &Field, values: &[T], plan: &Plan) -> Result<Varia
             plan.ranks.unwrap_or(1)
         ));
     }
-    let choices = choices(extents, plan)?;
+    let choices = choices(extents, plan);
     let mut results = Vec::new();
     for &rate in &plan.rates {
         results.extend(bench.compare(&choices, rate)?);
     }
     for (codec, coding) in [("fp16", Coding::Fp16), ("bf16", Coding::Bf16)] {
-        results.push(bench.row(codec, coding, CAST_RATE, &bench.flat()));
+        let ways = vec![Way::default(); bench.sent.len()];
+        results.push(bench.row(codec, coding, CAST_RATE, &ways));
     }
     let mut curve = Vec::new();
     for &rate in &plan.curve {
@@ -129,13 +132,30 @@ impl Choice {
     }
 }
 
-fn choices(extents: [usize; 3], plan: &Plan) -> Result<Vec<Choice>, String> {
+fn choices(extents: [usize; 3], plan: &Plan) -> Vec<Choice> {
     let axes = extents.iter().filter(|&&extent| extent > 1).count();
     let mut choices = vec![Choice::Flat];
     choices.extend((2..=axes).map(Choice::True));
     choices.push(Choice::Auto);
     choices.extend(plan.layouts.iter().cloned().map(Choice::Given));
-    Ok(choices)
+    choices
+}
+
+/// How a message is coded.
+#[derive(Clone, PartialEq)]
+struct Way {
+    /// None for a flat message.
+    axes: Axes,
+    bits: BitsPolicy,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self {
+            axes: Axes::new(),
+            bits: BitsPolicy::Even,
+        }
+    }
 }
 
 /// One variable's messages.
@@ -161,89 +181,104 @@ impl<T: Float> Bench<'_, T> {
         }
     }
 
-    fn flat(&self) -> Vec<Axes> {
-        vec![Axes::new(); self.sent.len()]
-    }
-
     /// A row per layout. Layouts that come to the same are coded once.
     fn compare(&self, choices: &[Choice], rate: f64) -> Result<Vec<Row>, String> {
-        let mut done: Vec<(Vec<Axes>, Row)> = Vec::new();
+        let mut done: Vec<(Vec<Way>, Row)> = Vec::new();
         for choice in choices {
-            let axes = self.axes(choice, rate)?;
-            let known = done.iter().find(|(known, _)| *known == axes);
+            let ways = self.ways(choice, rate)?;
+            let known = done.iter().find(|(known, _)| *known == ways);
             let mut row = match known {
                 Some((_, row)) => row.clone(),
-                None => self.row("zfp", Coding::Zfp, rate, &axes),
+                None => self.row("zfp", Coding::Zfp, rate, &ways),
             };
-            row.layout = Some(named(choice, &axes));
-            done.push((axes, row));
+            row.layout = Some(named(choice, &ways));
+            done.push((ways, row));
         }
         Ok(done.into_iter().map(|(_, row)| row).collect())
     }
 
-    /// The axes of each message that is sent; none for a flat one.
-    fn axes(&self, choice: &Choice, rate: f64) -> Result<Vec<Axes>, String> {
-        let mut found = match choice {
-            Choice::Flat => self.flat(),
-            Choice::True(axes) => {
-                let messages = self.sent.iter();
-                messages
-                    .map(|message| true_axes(message.extents, *axes))
-                    .collect()
-            }
-            Choice::Auto => self.automatic(rate),
-            Choice::Given(layout) => {
-                let given = self.sent.iter().map(|message| {
-                    let count = message.values.len();
-                    layout.resolve(count).ok_or_else(|| {
-                        format!("--layout {layout} does not make up a message of {count} values")
-                    })
-                });
-                given.collect::<Result<_, _>>()?
-            }
-        };
-        for axes in &mut found {
+    /// How each message that is sent is coded. As in a call, every sender decides by its largest message to
+    /// another rank, and the counts of all its messages, the one to itself included.
+    fn ways(&self, choice: &Choice, rate: f64) -> Result<Vec<Way>, String> {
+        let mut found: BTreeMap<usize, (Layout, BitsPolicy)> = BTreeMap::new();
+        let mut ways = Vec::new();
+        for message in &self.sent {
+            let axes = self.told_axes(choice, message)?;
+            let (layout, bits) = match found.get(&message.sender) {
+                Some(known) => known,
+                None => {
+                    let decided = self.decide(choice, message, rate)?;
+                    found.entry(message.sender).or_insert(decided)
+                }
+            };
+            let found_axes = || layout.resolve(message.values.len()).unwrap_or_default();
+            let mut axes = axes.unwrap_or_else(found_axes);
             if matches!(axes[..], [(Kind::Smooth, _)]) {
                 axes.clear();
             }
+            ways.push(Way { axes, bits: *bits });
         }
-        Ok(found)
+        Ok(ways)
     }
 
-    /// What each sender finds, as in a call: from its largest message to another rank, and the counts of all
-    /// its messages, the one to itself included.
-    fn automatic(&self, rate: f64) -> Vec<Axes> {
-        let mut layouts: BTreeMap<usize, Layout> = BTreeMap::new();
-        for message in &self.sent {
-            layouts.entry(message.sender).or_insert_with(|| {
-                let by_sender = |other: &&Message<T>| other.sender == message.sender;
-                let all = self.all.iter().filter(by_sender);
-                let divisor = common_divisor(all.map(|other| other.values.len()));
-                let sent = self.sent.iter().copied().filter(by_sender);
-                let largest = sent.max_by_key(|other| other.values.len());
-                infer(&largest.unwrap_or(message).values, divisor, rate)
-            });
-        }
-        let axes = self.sent.iter().map(|message| {
-            let layout = layouts.get(&message.sender)?;
-            layout.resolve(message.values.len())
-        });
-        axes.map(Option::unwrap_or_default).collect()
+    /// What the library finds for the sender of a message, given the layout that is to be compared.
+    fn decide(
+        &self,
+        choice: &Choice,
+        message: &Message<T>,
+        rate: f64,
+    ) -> Result<(Layout, BitsPolicy), String> {
+        let by_sender = |other: &&Message<T>| other.sender == message.sender;
+        let all = self.all.iter().filter(by_sender);
+        let divisor = common_divisor(all.map(|other| other.values.len()));
+        let sent = self.sent.iter().copied().filter(by_sender);
+        let largest = sent
+            .max_by_key(|other| other.values.len())
+            .unwrap_or(message);
+        let given: Vec<_> = self
+            .told_axes(choice, largest)?
+            .iter()
+            .map(Layout::from)
+            .collect();
+        Ok(infer(
+            &largest.values,
+            divisor,
+            rate,
+            &given,
+            self.plan.bits,
+        ))
     }
 
-    fn row(&self, codec: &'static str, coding: Coding, rate: f64, axes: &[Axes]) -> Row {
+    /// The axes of a message where they are not to be found in the data.
+    fn told_axes(&self, choice: &Choice, message: &Message<T>) -> Result<Option<Axes>, String> {
+        let count = message.values.len();
+        match choice {
+            Choice::Flat => Ok(Some(true_axes(message.extents, 1))),
+            Choice::True(axes) => Ok(Some(true_axes(message.extents, *axes))),
+            Choice::Auto => Ok(None),
+            Choice::Given(layout) => layout.resolve(count).map(Some).ok_or_else(|| {
+                format!("--layout {layout} does not make up a message of {count} values")
+            }),
+        }
+    }
+
+    fn row(&self, codec: &'static str, coding: Coding, rate: f64, ways: &[Way]) -> Row {
         let mut tally = Tally::default();
         let (mut before, mut wire, mut escaped) = (0, 0, 0);
-        let mut refusals = Vec::new();
-        for (message, axes) in self.sent.iter().zip(axes) {
+        let (mut refusals, mut fitted, mut even) = (Vec::new(), false, false);
+        for (message, way) in self.sent.iter().zip(ways) {
             let count = message.values.len();
             let (raw, coded) = (count * T::ELEMENT.bytes(), wire_bytes(count, rate));
             before += raw as u64;
             wire += coded as u64;
             let through = |guard: Guard| {
                 let words = (coded - HEADER_BYTES) / 8;
-                let threads = self.plan.threads;
-                codec::round_trip(coding, &message.values, axes, words, guard, threads)
+                let bits = match way.bits {
+                    BitsPolicy::Even => Bits::Even,
+                    BitsPolicy::Fitted => Bits::Fitted(None),
+                };
+                let (values, threads) = (&message.values, self.plan.threads);
+                codec::round_trip(coding, values, &way.axes, bits, words, guard, threads)
             };
             let guard = Guard {
                 error: self.plan.guard,
@@ -255,6 +290,8 @@ impl<T: Float> Bench<'_, T> {
                 through(Guard { error: None })
             });
             if let Ok(returned) = returned {
+                fitted |= returned.encoded.exponent.is_some();
+                even |= returned.encoded.exponent.is_none();
                 tally.add(message, &returned.values);
             }
         }
@@ -263,6 +300,13 @@ impl<T: Float> Bench<'_, T> {
             codec,
             rate,
             layout: None,
+            bits: match (even, fitted) {
+                _ if coding != Coding::Zfp => None,
+                (true, true) => Some("mixed"),
+                (true, false) => Some("even"),
+                (false, true) => Some("fitted"),
+                (false, false) => None,
+            },
             bytes_before: before,
             bytes_wire: wire,
             ratio: before as f64 / wire as f64,
@@ -290,10 +334,10 @@ fn true_axes(extents: [usize; 3], axes: usize) -> Axes {
 }
 
 /// The text of the layout that most messages have.
-fn named(choice: &Choice, axes: &[Axes]) -> Named {
+fn named(choice: &Choice, ways: &[Way]) -> Named {
     let mut texts: BTreeMap<String, usize> = BTreeMap::new();
-    for axes in axes {
-        *texts.entry(text(axes)).or_default() += 1;
+    for way in ways {
+        *texts.entry(text(&way.axes)).or_default() += 1;
     }
     let most = texts.iter().max_by_key(|(_, messages)| **messages);
     Named {

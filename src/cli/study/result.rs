@@ -54,6 +54,8 @@ pub struct Row {
     pub rate: f64,
     /// `None` for codecs that take each value by itself.
     pub layout: Option<Named>,
+    /// How bits are shared out over the blocks of a message: even, fitted, or mixed where messages differ.
+    pub bits: Option<&'static str>,
     pub bytes_before: u64,
     pub bytes_wire: u64,
     pub ratio: f64,

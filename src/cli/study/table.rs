@@ -5,10 +5,11 @@ use std::fmt::Write;
 use super::result::{Blocks, Results, Row, Variable};
 
 /// The columns of the table, and the side their cells stand at.
-pub const COLUMNS: [(&str, Side); 13] = [
+pub const COLUMNS: [(&str, Side); 14] = [
     ("codec", Side::Left),
-    ("bits", Side::Right),
+    ("rate", Side::Right),
     ("layout", Side::Left),
+    ("bits", Side::Left),
     ("MB before", Side::Right),
     ("MB wire", Side::Right),
     ("ratio", Side::Right),
@@ -135,7 +136,7 @@ pub fn layout(row: &Row) -> String {
 }
 
 /// One cell per column.
-pub fn cells(row: &Row) -> [String; 13] {
+pub fn cells(row: &Row) -> [String; 14] {
     let megabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);
     let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2e}"));
     let errors = row.errors.as_ref();
@@ -145,6 +146,7 @@ pub fn cells(row: &Row) -> [String; 13] {
         row.codec.into(),
         row.rate.to_string(),
         layout(row),
+        row.bits.unwrap_or("-").into(),
         megabytes(row.bytes_before),
         megabytes(row.bytes_wire),
         format!("{:.2}", row.ratio),
@@ -225,7 +227,7 @@ fn histogram(variable: &Variable) -> Vec<Vec<String>> {
         _ => format!("{share:.1}"),
     };
     let mut lines: Vec<Vec<String>> = vec![
-        ["codec", "bits", "layout", "exact"]
+        ["codec", "rate", "layout", "exact"]
             .into_iter()
             .map(String::from)
             .chain(decades.iter().map(|exponent| format!("1e{exponent}")))

@@ -59,12 +59,12 @@ pub fn decode_planes<S: Shape>(
 }
 
 /// The coefficients of a plane that were not significant before it.
-struct Tail {
-    bits: u64,
+pub struct Tail {
+    pub bits: u64,
     /// Bits of code; more than 64 when it does not end within the window.
-    length: u32,
+    pub length: u32,
     /// Up to and with the last one-bit.
-    reach: u32,
+    pub reach: u32,
 }
 
 /// The code of a tail without its first bit, taken apart.
@@ -105,6 +105,38 @@ fn cut_tail(window: u64, left: u32, bmi: impl Bmi) -> u64 {
     // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
     let said = coefficients & code & !(there >> 1) != 0;
     bits | u64::from(!said) << coefficients.count_ones()
+}
+
+/// Decodes the tail of a plane whose code starts at bit `start` of `bytes`, whatever its length; its code
+/// ends at the latest at bit `end`, from which on there are zeros.
+#[inline(never)]
+pub fn decode_any_tail<S: Shape>(
+    bytes: &[u8],
+    start: usize,
+    end: usize,
+    significant: u32,
+    bmi: impl Bmi,
+) -> Tail {
+    let window = peek(bytes, start);
+    let tail = decode_tail(window, S::SIZE as u32 - significant, bmi);
+    let left = end.saturating_sub(start);
+    if tail.length > 64 {
+        let position = start - significant as usize;
+        let (plane, next, reach) = decode_plane_bitwise::<S>(bytes, position, end, significant);
+        return Tail {
+            bits: plane.unbounded_shr(significant),
+            length: (next - start) as u32,
+            reach: reach - significant,
+        };
+    }
+    if tail.length as usize > left {
+        return Tail {
+            bits: cut_tail(window, left as u32, bmi),
+            length: left as u32,
+            reach: 0,
+        };
+    }
+    tail
 }
 
 /// Decodes the tail of a plane for `room` coefficients from the [`PEEKED`] bits that follow.

@@ -21,11 +21,11 @@ pub fn split<I: Int, S: Shape>(ints: &[I; 64], bmi: impl Bmi, planes: &mut Plane
             let mut matrix: [u64; 16] = std::array::from_fn(digits);
             transpose(&mut matrix);
             // Field f of row r is bit plane 16 f + r, counted from the least significant.
-            for k in 0..I::BITS as usize / 4 {
+            for (k, four) in planes.iter_mut().enumerate().take(I::BITS as usize / 4) {
                 let rows = 15 - k % 4 * 4;
                 let field = I::BITS - 16 - k as u32 / 4 * 16;
                 let plane = |i: usize| matrix[rows - i] >> field & 0xffff;
-                planes[k] = plane(0) | plane(1) << 16 | plane(2) << 32 | plane(3) << 48;
+                *four = plane(0) | plane(1) << 16 | plane(2) << 32 | plane(3) << 48;
             }
         }
         _ if I::BITS == 32 => split_cube32(|position| digits(position) as u32, planes),
@@ -75,9 +75,9 @@ pub fn join<I: Int, S: Shape>(planes: &Planes, bmi: impl Bmi, ints: &mut [I; 64]
         _ if I::BITS == 32 => {
             let mut matrix: [u64; 32] = std::array::from_fn(|b| planes[31 - b]);
             transpose(&mut matrix);
-            for i in 0..32 {
-                put(i, matrix[i] & 0xffff_ffff);
-                put(i + 32, matrix[i] >> 32);
+            for (i, row) in matrix.into_iter().enumerate() {
+                put(i, row & 0xffff_ffff);
+                put(i + 32, row >> 32);
             }
         }
         _ => {

@@ -179,10 +179,19 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     let mut values = [[T::default(); 64]; BATCH];
     for batch in range.clone().step_by(S::BATCH) {
         let count = (range.end - batch).min(S::BATCH);
-        for (i, planes) in planes.iter_mut().enumerate().take(count) {
-            let mut header = Header::ZEROS;
-            position = decode_block::<A, T, S>(arch, bytes, position, limits, &mut header, planes);
-            headers.set(i, header);
+        let batch_bits = limits.block_bits.filter(|_| count == S::BATCH);
+        let together = batch_bits.is_some_and(|bits| {
+            arch.decode_batch::<T, S>(bytes, position, bits, &mut headers, &mut planes)
+        });
+        if together {
+            position += S::BATCH * batch_bits.unwrap_or(0);
+        } else {
+            for (i, planes) in planes.iter_mut().enumerate().take(count) {
+                let mut header = Header::ZEROS;
+                position =
+                    decode_block::<A, T, S>(arch, bytes, position, limits, &mut header, planes);
+                headers.set(i, header);
+            }
         }
         headers.bits[count..].fill(0);
         arch.inverse::<T, S>(&headers, &planes, &mut values);
@@ -245,7 +254,7 @@ fn decode_bits<A: Arch, T: Value, S: Shape>(
 
 /// Copies `bits` bits from bit `position` of `bytes` on to the start of `block`.
 #[inline(always)]
-fn copy_bits(bytes: &[u8], position: usize, bits: usize, block: &mut [u64]) {
+pub fn copy_bits(bytes: &[u8], position: usize, bits: usize, block: &mut [u64]) {
     let whole = bits / 64;
     for (i, word) in block[..whole].iter_mut().enumerate() {
         *word = peek_word(bytes, position + 64 * i);

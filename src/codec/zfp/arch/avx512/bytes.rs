@@ -16,7 +16,7 @@ pub struct Permutation([u8; 64]);
 impl Permutation {
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn apply(&self, v: __m512i) -> __m512i {
         _mm512_permutexvar_epi8(self.load(), v)
@@ -24,7 +24,7 @@ impl Permutation {
 
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn load(&self) -> __m512i {
         // SAFETY: 64 readable bytes, aligned.
@@ -152,7 +152,7 @@ static SQUARE64_NATURAL: Permutation = from_coding_order(SQUARE64, Square::ORDER
 /// Byte `j` of each eight: bit `7 - j` of the eight bytes, which run backwards.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn bits_of_bytes(v: __m512i) -> __m512i {
     _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(0x0102_0408_1020_4080), v)
@@ -161,7 +161,7 @@ pub fn bits_of_bytes(v: __m512i) -> __m512i {
 /// The inverse of [`bits_of_bytes`], but that the eight bytes run forwards.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn bytes_of_bits(v: __m512i) -> __m512i {
     let unit = 0x8040_2010_0804_0201u64;
@@ -170,7 +170,7 @@ pub fn bytes_of_bits(v: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn to_negabinary32(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi32(0xaaaa_aaaau32 as i32);
@@ -179,7 +179,7 @@ pub fn to_negabinary32(v: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn from_negabinary32(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi32(0xaaaa_aaaau32 as i32);
@@ -188,7 +188,7 @@ pub fn from_negabinary32(v: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn to_negabinary64(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi64(0xaaaa_aaaa_aaaa_aaaau64 as i64);
@@ -197,7 +197,7 @@ pub fn to_negabinary64(v: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn from_negabinary64(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi64(0xaaaa_aaaa_aaaa_aaaau64 as i64);
@@ -207,7 +207,7 @@ pub fn from_negabinary64(v: __m512i) -> __m512i {
 /// Stores eight planes of a 3-D block, from word `at` on.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn store_cube(v: __m512i, at: usize, planes: &mut Planes) {
     let eight: &mut [u64; 8] = &mut planes.as_chunks_mut().0[at / 8];
@@ -217,7 +217,7 @@ fn store_cube(v: __m512i, at: usize, planes: &mut Planes) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load_cube(planes: &Planes, at: usize) -> __m512i {
     let eight: &[u64; 8] = &planes.as_chunks().0[at / 8];
@@ -228,7 +228,7 @@ fn load_cube(planes: &Planes, at: usize) -> __m512i {
 /// Stores eight planes of each of four 2-D blocks, from word `at` on.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn store_squares(v: __m512i, at: usize, planes: &mut [Planes; 4]) {
     let lanes = [
@@ -246,7 +246,7 @@ fn store_squares(v: __m512i, at: usize, planes: &mut [Planes; 4]) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load_pairs(planes: &[Planes; 4], at: usize) -> __m512i {
     let [a, b, c, d] = four!(|block| {
@@ -262,7 +262,7 @@ fn load_pairs(planes: &[Planes; 4], at: usize) -> __m512i {
 /// Element-wise coefficients of 32 bits → bytes of equal significance, the top ones first.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn by_significance32(v: [__m512i; 4]) -> [__m512i; 4] {
     transpose_lanes(four!(|i| BYTES32.apply(v[i])))
@@ -270,7 +270,7 @@ fn by_significance32(v: [__m512i; 4]) -> [__m512i; 4] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn by_element32(v: [__m512i; 4]) -> [__m512i; 4] {
     let v = transpose_lanes(v);
@@ -279,7 +279,7 @@ fn by_element32(v: [__m512i; 4]) -> [__m512i; 4] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn by_significance64(v: [__m512i; 8]) -> [__m512i; 8] {
     transpose8(eight!(|i| BYTES64.apply(v[i])))
@@ -287,7 +287,7 @@ fn by_significance64(v: [__m512i; 8]) -> [__m512i; 8] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn by_element64(v: [__m512i; 8]) -> [__m512i; 8] {
     let v = transpose8(v);
@@ -296,7 +296,7 @@ fn by_element64(v: [__m512i; 8]) -> [__m512i; 8] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
     let v = by_significance32(v);
@@ -308,7 +308,7 @@ pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_cube32(planes: &Planes) -> [__m512i; 4] {
     by_element32(four!(|i| {
@@ -319,7 +319,7 @@ pub fn join_cube32(planes: &Planes) -> [__m512i; 4] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn split_squares32(v: [__m512i; 4], planes: &mut [Planes; 4]) {
     let v = by_significance32(v);
@@ -331,7 +331,7 @@ pub fn split_squares32(v: [__m512i; 4], planes: &mut [Planes; 4]) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_squares32(planes: &[Planes; 4]) -> [__m512i; 4] {
     by_element32(four!(|i| {
@@ -342,7 +342,7 @@ pub fn join_squares32(planes: &[Planes; 4]) -> [__m512i; 4] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn split_cube64(v: [__m512i; 8], planes: &mut Planes) {
     let v = by_significance64(v);
@@ -354,7 +354,7 @@ pub fn split_cube64(v: [__m512i; 8], planes: &mut Planes) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_cube64(planes: &Planes) -> [__m512i; 8] {
     by_element64(eight!(|i| {
@@ -365,7 +365,7 @@ pub fn join_cube64(planes: &Planes) -> [__m512i; 8] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn split_squares64(v: [__m512i; 8], planes: &mut [Planes; 4]) {
     let v = by_significance64(v);
@@ -377,7 +377,7 @@ pub fn split_squares64(v: [__m512i; 8], planes: &mut [Planes; 4]) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_squares64(planes: &[Planes; 4]) -> [__m512i; 8] {
     by_element64(eight!(|i| {
@@ -390,7 +390,7 @@ pub fn join_squares64(planes: &[Planes; 4]) -> [__m512i; 8] {
 /// plane `j` of block `i` in its low half and plane `8 + j` in its high half.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn store_lines(bytes: __m512i, word: usize, planes: &mut Planes) {
     store_cube(bits_of_bytes(bytes), 8 * word, planes);
@@ -399,7 +399,7 @@ fn store_lines(bytes: __m512i, word: usize, planes: &mut Planes) {
 /// Coefficients of sixteen 1-D blocks: block (l >= 2, ..) in lane order; see [`super::single`].
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn split_lines32(v: [__m512i; 4], planes: &mut [Planes; BATCH]) {
     // Two top bytes of the four coefficients, backwards, then the two others.
@@ -435,7 +435,7 @@ static LAST_PAIRS: Permutation = pairs([4, 5, 12, 13, 6, 7, 14, 15]);
 /// Coefficients of eight 1-D blocks, a block an element.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn split_lines64([a, b, c, d]: [__m512i; 4], planes: &mut Planes) {
     for (i, bytes) in [&TOP_BYTES, &LOW_BYTES].into_iter().enumerate() {
@@ -452,7 +452,7 @@ pub fn split_lines64([a, b, c, d]: [__m512i; 4], planes: &mut Planes) {
 /// then their second bytes.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_line_words(v: __m512i) -> __m512i {
     // Byte j: nibble j below nibble 8 + j.
@@ -465,7 +465,7 @@ pub fn join_line_words(v: __m512i) -> __m512i {
 /// Four 1-D blocks → their coefficients, a block a lane.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_lines32(planes: &[Planes; 4]) -> __m512i {
     // The bytes of each coefficient together, the lowest first.
@@ -480,7 +480,7 @@ static LAST_COEFFICIENTS: Permutation = pairs([6, 2, 14, 10, 7, 3, 15, 11]);
 /// [`join_line_words`] of the four words of blocks, the first word first → coefficients.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_lines64([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let [a, b, c, d] = [

@@ -17,7 +17,7 @@ use std::arch::x86_64::*;
 /// [`crate::codec::zfp::arch::Arch::forward`].
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn forward<S: Shape>(
     sources: &[Source<f64>; BATCH],
@@ -53,7 +53,7 @@ pub fn forward<S: Shape>(
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
     // Two halves of z: (z0 y1)(y0 x1 x0).
@@ -73,7 +73,7 @@ fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load_half_cube(source: &Source<f64>, z: usize) -> [__m512i; 4] {
     four!(|i| {
@@ -85,7 +85,7 @@ fn load_half_cube(source: &Source<f64>, z: usize) -> [__m512i; 4] {
 /// Lifts x, then y: from (x1 x0)(b y0 y1), b being z0 or a block's number, to (y0 y1)(x1 b x0).
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn lift_rows(v: [__m512i; 4]) -> [__m512i; 4] {
     let [a, b, c, d] = rotate(lift64(v));
@@ -96,7 +96,7 @@ fn lift_rows(v: [__m512i; 4]) -> [__m512i; 4] {
 /// The inverse of [`lift_rows`].
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn unlift_rows([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let [a, c, b, d] = unlift64([a, c, b, d]);
@@ -106,7 +106,7 @@ fn unlift_rows([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 /// Lifts z: from (z1 y1)(x1 z0 x0) to (z1 z0)(y1 x1 x0).
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn lift_half_slices([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     lift64([
@@ -119,7 +119,7 @@ fn lift_half_slices([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn both([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> [__m512i; 8] {
     [a, b, c, d, e, f, g, h]
@@ -127,7 +127,7 @@ fn both([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> [__m512i; 8] 
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn forward_squares(sources: &[Source<f64>; 4], all: &mut [i64; 4], planes: &mut [Planes; 4]) {
     let mut halves = [[_mm512_setzero_si512(); 4]; 2];
@@ -153,7 +153,7 @@ fn forward_squares(sources: &[Source<f64>; 4], all: &mut [i64; 4], planes: &mut 
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn forward_lines(sources: &[Source<f64>; 8], all: &mut [i64; 8], planes: &mut Planes) {
     // (b2 b0)(b1 x1 x0), then (x1 x0)(b2 b1 b0).
@@ -178,7 +178,7 @@ const SCALE: f64 = 1085.0;
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn set_headers<S: Shape>(
     headers: &mut Headers,
@@ -213,7 +213,7 @@ fn set_headers<S: Shape>(
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
     // SAFETY: each row is 32 readable bytes.
@@ -227,7 +227,7 @@ fn load_rows(a: &[f64; 4], b: &[f64; 4]) -> __m512i {
 /// Of the values in the same place of the four registers.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn largest_magnitude(v: [__m512i; 4]) -> __m512i {
     let magnitude = _mm512_set1_epi64(i64::MAX);
@@ -238,7 +238,7 @@ fn largest_magnitude(v: [__m512i; 4]) -> __m512i {
 /// Largest magnitudes → exponents of the factors from values to integers.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn scale_exponents(largest: __m512i) -> __m512d {
     let biased = _mm512_cvtepi64_pd(_mm512_srli_epi64::<52>(largest));
@@ -249,7 +249,7 @@ fn scale_exponents(largest: __m512i) -> __m512d {
 /// Bits of floats, times 2 to the power `exponent`, towards zero.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
     _mm512_cvttpd_epi64(_mm512_scalef_pd(_mm512_castsi512_pd(v), exponent))
@@ -258,7 +258,7 @@ fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
 /// [`crate::codec::zfp::arch::Arch::inverse`].
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn inverse<S: Shape>(
     headers: &Headers,
@@ -292,7 +292,7 @@ pub fn inverse<S: Shape>(
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
     if !header.is_coded() {
@@ -318,7 +318,7 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f64; 64]; 4]) {
     let v = bytes::join_squares64(planes);
@@ -343,7 +343,7 @@ fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64; 64]; 8]) {
     // Word w of every block: for each, the top bytes of its coefficients, then the next lower ones.
@@ -363,7 +363,8 @@ fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64
                 0.0
             }
         });
-        let coded = u8::from(headers[0].is_coded()) * 0xf | u8::from(headers[1].is_coded()) * 0xf0;
+        let lanes = |block: usize, mask: u8| if headers[block].is_coded() { mask } else { 0 };
+        let coded = lanes(0, 0x0f) | lanes(1, 0xf0);
         let factors = _mm512_setr_pd(a, a, a, a, b, b, b, b);
         let mut values = [0.0; 8];
         store(
@@ -382,7 +383,7 @@ fn factor(header: Header) -> f64 {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn store(v: __m512d, values: &mut [f64; 8]) {
     // SAFETY: 64 writable bytes.

@@ -20,7 +20,7 @@ const LANES: usize = 8;
 /// [`crate::codec::zfp::arch::Arch::encode`].
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn encode<T: Value, S: Shape>(
     headers: &Headers,
@@ -57,7 +57,7 @@ impl<'a> Writer<'a> {
     /// Starts each block with its header.
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn new<T: Value>(
         headers: &Headers,
@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
     /// Whether every lane has had plane `k` and all after it, or its budget.
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn is_done(&self, k: u32) -> bool {
         let length = _mm512_add_epi64(_mm512_slli_epi64::<6>(self.at), self.fill);
@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
     /// Appends `length` bits, at most 64, to each lane; those of `bits` above them must be zero.
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn push(&mut self, bits: __m512i, length: __m512i) {
         let filled = _mm512_or_si512(self.pending, _mm512_sllv_epi64(bits, self.fill));
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
     /// As [`Self::push`] for up to 128 bits.
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn push_two(&mut self, low: __m512i, high: __m512i, length: __m512i) {
         let room = _mm512_sub_epi64(_mm512_set1_epi64(64), self.fill);
@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
     /// Stores each lane's current word and the next one. (A scatter would be slower.)
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn store(&mut self, first: __m512i, second: __m512i) {
         const SIZE: i64 = size_of::<BlockBits>() as i64;
@@ -170,7 +170,7 @@ impl<'a> Writer<'a> {
 
     #[inline]
     #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn finish(self) {
         let mut lanes = [[0u64; LANES]; 3];
@@ -191,7 +191,7 @@ impl<'a> Writer<'a> {
 /// Eight words of each block → for each word, those of all blocks.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load_words(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
     transpose8(eight!(|lane| {
@@ -203,7 +203,7 @@ fn load_words(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
     let mut significant = _mm512_setzero_si512();
@@ -224,7 +224,7 @@ fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
 /// One plane of eight 3-D blocks; returns how many coefficients are significant now.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn encode_cube_plane(plane: __m512i, k: u32, significant: __m512i, writer: &mut Writer) -> __m512i {
     let one = _mm512_set1_epi64(1);
@@ -277,7 +277,7 @@ fn encode_cube_plane(plane: __m512i, k: u32, significant: __m512i, writer: &mut 
 /// The low 32 bits of each lane, each one-bit followed by another 1; and the number of one-bits.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn double32(bits: __m512i) -> (__m512i, __m512i) {
     let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
@@ -302,7 +302,7 @@ static DOUBLED: [u8; 16] = {
 /// Bytes below 16, each one-bit followed by another 1; and the lengths that gives, from 4 to 8.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn double4(nibbles: __m512i) -> (__m512i, __m512i) {
     let lengths = _mm_setr_epi8(4, 5, 5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8);
@@ -317,7 +317,7 @@ fn double4(nibbles: __m512i) -> (__m512i, __m512i) {
 /// Bit strings in bytes → in each 32 bits, the four of them one after another; and their lengths.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn join_bytes(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
     let low = _mm512_and_si512(lengths, _mm512_set1_epi16(0xff));
@@ -333,7 +333,7 @@ fn join_bytes(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
 /// Bit strings in 32 bits → in each 64 bits, both of them one after the other; and their length.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn join_halves(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
     let half = _mm512_set1_epi64(0xffff_ffff);
@@ -348,7 +348,7 @@ fn join_halves(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn encode_squares<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
     let mut significant = _mm512_setzero_si512();
@@ -369,7 +369,7 @@ fn encode_squares<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
 /// Four planes of eight 2-D blocks; returns how many coefficients are significant now.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn encode_square_planes(
     word: __m512i,
@@ -392,7 +392,7 @@ fn encode_square_planes(
 /// Two planes, each in 32 bits: code, length, and how many coefficients are significant after it.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn encode_square_pair(
     pair: __m512i,
@@ -442,7 +442,7 @@ fn encode_square_pair(
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn encode_lines<T: Value>(planes: &Planes, writer: &mut Writer) {
     let mut seen = _mm512_setzero_si512();
@@ -482,7 +482,7 @@ const fn line_codes() -> ([u8; 128], [u8; 128]) {
 /// before; returns it.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn encode_line_planes(planes: __m512i, k: u32, seen: __m512i, writer: &mut Writer) -> __m512i {
     let union = _mm512_or_si512(planes, _mm512_slli_epi64::<8>(planes));
@@ -521,7 +521,7 @@ fn encode_line_planes(planes: __m512i, k: u32, seen: __m512i, writer: &mut Write
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn look_up(table: &[u8; 128], index: __m512i) -> __m512i {
     let halves = table.as_chunks::<64>().0;

@@ -34,6 +34,7 @@ mod double;
 mod lanes;
 mod lifting;
 mod single;
+mod unlanes;
 
 use super::bmi2::Bmi2;
 use super::{Arch, BATCH};
@@ -59,6 +60,8 @@ impl Avx512 {
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512cd")
             && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("avx512vpopcntdq")
             && is_x86_feature_detected!("gfni")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
@@ -125,6 +128,26 @@ impl Arch for Avx512 {
         // SAFETY: `self` proves that the machine has the instructions.
         unsafe { lanes::encode::<T, S>(headers, planes, budget, coded) }
     }
+
+    #[inline(always)]
+    fn decode_batch<T: Value, S: Shape>(
+        self,
+        bytes: &[u8],
+        position: usize,
+        block_bits: usize,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) -> bool {
+        let usual = T::HEADER_BITS as usize..=unlanes::LONGEST;
+        if S::DIMS == 1 || !usual.contains(&block_bits) {
+            return false;
+        }
+        // SAFETY: `self` proves that the machine has the instructions.
+        unsafe {
+            unlanes::decode::<T, S>(bytes, position, block_bits, self.bmi(), headers, planes);
+        }
+        true
+    }
 }
 
 /// [`range::encode`], compiled for this kind of machine.
@@ -132,7 +155,7 @@ impl Arch for Avx512 {
 /// # Safety
 /// As [`range::encode`].
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub unsafe fn encode<T: Value>(
     arch: Avx512,
@@ -148,7 +171,7 @@ pub unsafe fn encode<T: Value>(
 /// # Safety
 /// As [`range::decode`].
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub unsafe fn decode<T: Value>(arch: Avx512, task: &DecodeTask<T>) -> usize {
     // SAFETY: the caller's promise, handed on.

@@ -20,7 +20,7 @@ type Registers = [__m512i; 4];
 /// [`crate::codec::zfp::arch::Arch::forward`].
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn forward<S: Shape>(
     sources: &[Source<f32>; BATCH],
@@ -44,7 +44,7 @@ pub fn forward<S: Shape>(
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> i32 {
     let v = four!(|z| load_rows(four!(|y| source.row::<Cube>(y, z))));
@@ -59,7 +59,7 @@ fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> i32 {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn forward_squares(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> __m512i {
     let mut all = [0; BATCH];
@@ -92,7 +92,7 @@ const fn line(register: usize, lane: usize) -> usize {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn forward_lines(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> __m512i {
     let v = four!(|r| load_rows(four!(|l| sources[line(r, l)].row::<Line>(0, 0))));
@@ -111,7 +111,7 @@ const SCALE: f32 = 157.0;
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn set_headers<S: Shape>(headers: &mut Headers, largest: __m512i, lowest: LowestExponent) -> usize {
     let infinity = _mm512_set1_epi32(f32::INFINITY.to_bits() as i32);
@@ -135,7 +135,7 @@ fn set_headers<S: Shape>(headers: &mut Headers, largest: __m512i, lowest: Lowest
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load(elements: &[i32; 16]) -> __m512i {
     // SAFETY: 64 readable bytes.
@@ -144,7 +144,7 @@ fn load(elements: &[i32; 16]) -> __m512i {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
     // SAFETY: each row is 16 readable bytes.
@@ -158,7 +158,7 @@ fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
 /// Of the values in the same place of the four registers.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn largest_magnitude(v: Registers) -> __m512i {
     let magnitude = _mm512_set1_epi32(i32::MAX);
@@ -169,7 +169,7 @@ fn largest_magnitude(v: Registers) -> __m512i {
 /// Largest magnitudes → exponents of the factors from values to integers.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn scale_exponents(largest: __m512i) -> __m512 {
     let biased = _mm512_cvtepi32_ps(_mm512_srli_epi32::<23>(largest));
@@ -180,7 +180,7 @@ fn scale_exponents(largest: __m512i) -> __m512 {
 /// Bits of floats, times 2 to the power `exponent`, towards zero.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn quantize(v: __m512i, exponent: __m512) -> __m512i {
     _mm512_cvttps_epi32(_mm512_scalef_ps(_mm512_castsi512_ps(v), exponent))
@@ -189,7 +189,7 @@ fn quantize(v: __m512i, exponent: __m512) -> __m512i {
 /// [`crate::codec::zfp::arch::Arch::inverse`].
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn inverse<S: Shape>(
     headers: &Headers,
@@ -209,7 +209,7 @@ pub fn inverse<S: Shape>(
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
     if !header.is_coded() {
@@ -229,7 +229,7 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn inverse_squares(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32; 64]; BATCH]) {
     let planes = planes.as_chunks::<4>().0;
@@ -255,7 +255,7 @@ fn inverse_squares(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn inverse_lines(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32; 64]; BATCH]) {
     // Register r, lane l: block 4 r + l.
@@ -285,7 +285,7 @@ fn inverse_lines(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32
 /// Bits of [`factor`] of each block, with the sign bit set; 0 for a block that is not coded.
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn factors(headers: &Headers) -> __m512i {
     // SAFETY: 64 readable bytes.
@@ -304,7 +304,7 @@ fn factor(header: Header) -> f32 {
 
 #[inline]
 #[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni,bmi1,bmi2,lzcnt,popcnt"
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn store(v: __m512, values: &mut [f32; 16]) {
     // SAFETY: 64 writable bytes.

@@ -1,0 +1,175 @@
+//! One error bound for all blocks of a message, the smallest for which it fits its bytes.
+//!
+//! With as many bits for every block, a quiet block keeps digits that a busy one next to it has lost. Here
+//! each block takes what the bound asks for (libzfp's fixed accuracy), and bits that quiet blocks leave go to the
+//! busy ones. The message has the same length all the same.
+//!
+//! The bound, a power of two, leads the streams: one word with its exponent, then one with the length in
+//! words of each stream.
+
+use super::boxes::{Boxes, Streams};
+use super::float::Float;
+use super::zfp::{self, Mode};
+
+/// A bound that fits is kept for the next message of its kind unless it leaves so many bits per value.
+const WASTE: f64 = 1.25;
+/// Bounds that are tried, at most: more than lie between one bit and all bits of a double.
+const MOST_STEPS: usize = 80;
+
+/// Codes the values with the smallest bound that fits, from `hint` on, the exponent of an earlier message's.
+/// Returns the exponent; `None` where none fits.
+pub fn encode<T: Float>(
+    boxes: &Boxes,
+    values: &[T],
+    hint: Option<i16>,
+    room: &mut [u64],
+) -> Option<i16> {
+    let mut exponent = hint.unwrap_or_else(|| first_guess(values, room.len()));
+    let mut left = try_bound(boxes, values, exponent, room);
+    for _ in 0..MOST_STEPS {
+        match left {
+            Some(left) if hint.is_some() && waste(left, values.len()) < WASTE => {
+                return Some(exponent);
+            }
+            Some(_) => break,
+            None => {
+                exponent += 1;
+                left = try_bound(boxes, values, exponent, room);
+                if left.is_some() {
+                    return Some(exponent);
+                }
+            }
+        }
+    }
+    left?;
+    for _ in 0..MOST_STEPS {
+        if try_bound(boxes, values, exponent - 1, room).is_none() {
+            break;
+        }
+        exponent -= 1;
+    }
+    // The last one that fitted was overwritten by the one that did not.
+    try_bound(boxes, values, exponent, room).map(|_| exponent)
+}
+
+fn waste(words: usize, count: usize) -> f64 {
+    words as f64 * 64.0 / count as f64
+}
+
+/// The bound that is one unit in the last of the message's bits for the largest value.
+fn first_guess<T: Float>(values: &[T], words: usize) -> i16 {
+    let peak = values
+        .iter()
+        .fold(0f64, |peak, &value| peak.max(value.into().abs()));
+    let bits = words * 64 / values.len().max(1);
+    super::scale::exponent_of(peak) - bits.min(64) as i16
+}
+
+/// Codes the values with an error of at most 2^`exponent`. Returns the words that are left; `None` where
+/// the streams do not fit.
+fn try_bound<T: Float>(
+    boxes: &Boxes,
+    values: &[T],
+    exponent: i16,
+    room: &mut [u64],
+) -> Option<usize> {
+    let (head, mut rest) = room.split_at_mut_checked(1 + boxes.len())?;
+    head[0] = exponent as u16 as u64;
+    for (index, length) in head[1..].iter_mut().enumerate() {
+        // SAFETY: `values` are those of the whole message.
+        let mut job = unsafe { boxes.encode_job(index, values.as_ptr(), mode(exponent)) };
+        (job.stream, job.words) = (rest.as_mut_ptr(), rest.len());
+        // SAFETY: the job reads `values` and writes to `rest`.
+        let done = unsafe { zfp::encode(&[job], 1) };
+        let done = done
+            .first()
+            .filter(|done| !done.overflow && done.nonfinite_blocks == 0)?;
+        *length = done.words as u64;
+        rest = std::mem::take(&mut rest).get_mut(done.words..)?;
+    }
+    Some(rest.len())
+}
+
+fn mode(exponent: i16) -> Mode {
+    Mode::Accuracy {
+        tolerance: 2f64.powi(exponent.into()),
+    }
+}
+
+/// The streams that [`encode`] wrote, and the words of their head. `None` where they cannot be.
+pub fn read(boxes: &Boxes, words: &[u64]) -> Option<(Streams, usize)> {
+    let head = words.get(..1 + boxes.len())?;
+    let streams = head[1..].iter().map(|&length| usize::try_from(length).ok());
+    Some((
+        Streams {
+            mode: mode(head[0] as u16 as i16),
+            words: streams.collect::<Option<_>>()?,
+        },
+        head.len(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Element;
+    use crate::layout::Layout;
+
+    /// Quiet but for a few points.
+    fn field(count: usize) -> Vec<f32> {
+        (0..count)
+            .map(|i| (i as f32 * 0.01).sin() * if i % 997 < 8 { 1e4 } else { 1.0 })
+            .collect()
+    }
+
+    #[test]
+    fn the_bound_is_the_smallest_that_fits_and_a_hint_finds_it_again() {
+        let values = field(8000);
+        let axes = Layout::parse("2c,20,*").unwrap().resolve(8000).unwrap();
+        let boxes = Boxes::new(Element::F32, 8000, &axes, 1000).unwrap();
+        let mut room = vec![0; 1000];
+        let exponent = encode(&boxes, &values, None, &mut room).unwrap();
+        assert!(try_bound(&boxes, &values, exponent, &mut room.clone()).is_some());
+        assert!(try_bound(&boxes, &values, exponent - 1, &mut room.clone()).is_none());
+        for hint in [exponent, exponent - 3, exponent + 9] {
+            let found = encode(&boxes, &values, Some(hint), &mut room).unwrap();
+            assert_eq!(found, exponent, "from {hint}");
+        }
+
+        let (streams, head) = read(&boxes, &room).unwrap();
+        let mut back = vec![0f32; 8000];
+        // SAFETY: `back` has room for the message.
+        let jobs = unsafe { boxes.decode_jobs(back.as_mut_ptr(), &streams, &room[head..]) };
+        // SAFETY: the jobs write to disjoint parts of `back`.
+        assert!(
+            unsafe { zfp::decode(&jobs, 1) }
+                .into_iter()
+                .all(|done| done)
+        );
+        let bound = 2f32.powi(exponent.into());
+        assert!(
+            values
+                .iter()
+                .zip(&back)
+                .all(|(value, back)| (value - back).abs() <= bound)
+        );
+    }
+
+    #[test]
+    fn a_message_that_never_fits_is_given_up() {
+        let values: Vec<f32> = (0..4000).map(|i| (i as f32).sin()).collect();
+        let boxes = Boxes::new(Element::F32, 4000, &vec![], 600).unwrap();
+        assert_eq!(encode(&boxes, &values, None, &mut [0; 2]), None);
+    }
+
+    #[test]
+    fn lengths_beyond_the_payload_give_no_jobs() {
+        let boxes = Boxes::new(Element::F32, 100, &vec![], 60).unwrap();
+        let (streams, head) = read(&boxes, &[0, u64::MAX, 0]).unwrap();
+        let mut back = [0f32; 100];
+        // SAFETY: `back` has room for the message.
+        assert!(unsafe { boxes.decode_jobs(back.as_mut_ptr(), &streams, &[0; 1]) }.is_empty());
+        assert_eq!(head, 2);
+        assert!(read(&boxes, &[0]).is_none());
+    }
+}
