@@ -10,11 +10,12 @@
 use super::boxes::{Boxes, Streams};
 use super::float::Float;
 use super::zfp::{self, Mode};
+use std::cell::Cell;
 
 /// A bound that fits is kept for the next message of its kind unless it leaves so many bits per value.
 const WASTE: f64 = 1.25;
-/// Bounds that are tried, at most: more than lie between one bit and all bits of a double.
-const MOST_STEPS: usize = 80;
+/// Bounds this much below the largest magnitude, as a power of two, are exact for all that matters.
+const FINEST: i16 = 60;
 
 /// Codes the values with the smallest bound that fits, from `hint` on, the exponent of an earlier message's.
 /// Returns the exponent; `None` where none fits.
@@ -24,45 +25,78 @@ pub fn encode<T: Float>(
     hint: Option<i16>,
     room: &mut [u64],
 ) -> Option<i16> {
-    let mut exponent = hint.unwrap_or_else(|| first_guess(values, room.len()));
-    let mut left = try_bound(boxes, values, exponent, room);
-    for _ in 0..MOST_STEPS {
-        match left {
-            Some(left) if hint.is_some() && waste(left, values.len()) < WASTE => {
-                return Some(exponent);
-            }
-            Some(_) => break,
-            None => {
-                exponent += 1;
-                left = try_bound(boxes, values, exponent, room);
-                if left.is_some() {
-                    return Some(exponent);
-                }
-            }
-        }
+    let peak = peak_exponent(values);
+    let bits_per_value = (room.len() * 64 / values.len().max(1)).min(64) as i16;
+    let first = hint
+        .unwrap_or(peak - bits_per_value)
+        .clamp(peak - FINEST, peak + 1);
+    let left = try_bound(boxes, values, first, room);
+    let waste = |words: usize| words as f64 * 64.0 / values.len() as f64;
+    if hint.is_some() && left.is_some_and(|left| waste(left) < WASTE) {
+        return Some(first);
     }
-    left?;
-    for _ in 0..MOST_STEPS {
-        if try_bound(boxes, values, exponent - 1, room).is_none() {
-            break;
-        }
-        exponent -= 1;
-    }
-    // The last one that fitted was overwritten by the one that did not.
-    try_bound(boxes, values, exponent, room).map(|_| exponent)
+    let last_tried = Cell::new(first);
+    let mut fits = |exponent| {
+        last_tried.set(exponent);
+        try_bound(boxes, values, exponent, room).is_some()
+    };
+    let found = if left.is_some() {
+        smallest_below(first, peak - FINEST, &mut fits)
+    } else {
+        smallest_above(first, peak + 1, &mut fits)?
+    };
+    // One that did not fit may have overwritten it since.
+    let is_there = last_tried.get() == found || try_bound(boxes, values, found, room).is_some();
+    is_there.then_some(found)
 }
 
-fn waste(words: usize, count: usize) -> f64 {
-    words as f64 * 64.0 / count as f64
+/// The smallest exponent from `lowest` on that fits, when `good` does.
+fn smallest_below(good: i16, lowest: i16, fits: &mut impl FnMut(i16) -> bool) -> i16 {
+    let (mut good, mut step) = (good, 1);
+    while good > lowest {
+        let next = (good - step).max(lowest);
+        if !fits(next) {
+            return bisect(next, good, fits);
+        }
+        good = next;
+        step *= 2;
+    }
+    good
 }
 
-/// The bound that is one unit in the last of the message's bits for the largest value.
-fn first_guess<T: Float>(values: &[T], words: usize) -> i16 {
+/// The smallest exponent up to `highest` that fits, when `bad` does not; `None` where none does.
+fn smallest_above(bad: i16, highest: i16, fits: &mut impl FnMut(i16) -> bool) -> Option<i16> {
+    let (mut bad, mut step) = (bad, 1);
+    while bad < highest {
+        let next = (bad + step).min(highest);
+        if fits(next) {
+            return Some(bisect(bad, next, fits));
+        }
+        bad = next;
+        step *= 2;
+    }
+    None
+}
+
+/// The smallest exponent that fits, between one that does not and one that does.
+fn bisect(mut bad: i16, mut good: i16, fits: &mut impl FnMut(i16) -> bool) -> i16 {
+    while good - bad > 1 {
+        let middle = bad + (good - bad) / 2;
+        if fits(middle) {
+            good = middle
+        } else {
+            bad = middle
+        }
+    }
+    good
+}
+
+/// The exponent `e` for which the largest magnitude is below 2^e and at least 2^(e-1).
+fn peak_exponent<T: Float>(values: &[T]) -> i16 {
     let peak = values
         .iter()
         .fold(0f64, |peak, &value| peak.max(value.into().abs()));
-    let bits = words * 64 / values.len().max(1);
-    super::scale::exponent_of(peak) - bits.min(64) as i16
+    super::scale::exponent_of(peak)
 }
 
 /// Codes the values with an error of at most 2^`exponent`. Returns the words that are left; `None` where
@@ -131,7 +165,7 @@ mod tests {
         let exponent = encode(&boxes, &values, None, &mut room).unwrap();
         assert!(try_bound(&boxes, &values, exponent, &mut room.clone()).is_some());
         assert!(try_bound(&boxes, &values, exponent - 1, &mut room.clone()).is_none());
-        for hint in [exponent, exponent - 3, exponent + 9] {
+        for hint in [exponent, exponent - 3, exponent + 9, 1000, -1000] {
             let found = encode(&boxes, &values, Some(hint), &mut room).unwrap();
             assert_eq!(found, exponent, "from {hint}");
         }
@@ -141,11 +175,8 @@ mod tests {
         // SAFETY: `back` has room for the message.
         let jobs = unsafe { boxes.decode_jobs(back.as_mut_ptr(), &streams, &room[head..]) };
         // SAFETY: the jobs write to disjoint parts of `back`.
-        assert!(
-            unsafe { zfp::decode(&jobs, 1) }
-                .into_iter()
-                .all(|done| done)
-        );
+        let done = unsafe { zfp::decode(&jobs, 1) };
+        assert!(done.into_iter().all(|done| done));
         let bound = 2f32.powi(exponent.into());
         assert!(
             values
