@@ -242,14 +242,12 @@ fn histogram(row: &Row, decades: &[i32]) -> String {
         [LEFT + width / 2.0, TOP + HEIGHT + 14.0],
         "0",
     );
-    let (first, last) = (decades.first(), decades.last());
-    for exponent in first
-        .zip(last)
-        .map(|(first, last)| ticks(*first, last + 1))
-        .into_iter()
-        .flatten()
-    {
-        let past = f64::from(exponent - first.copied().unwrap_or(0));
+    let first = decades.first().copied().unwrap_or(0);
+    let last = first + decades.len() as i32;
+    // The label of a narrow first decade would lie on that of the exact blocks.
+    let least = first + i32::from(width < 36.0);
+    for exponent in ticks(first, last).filter(|&exponent| exponent >= least) {
+        let past = f64::from(exponent - first);
         label(
             &mut svg,
             "middle",
