@@ -3,6 +3,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod fields;
+pub mod fills;
+pub mod relay;
+pub mod report;
+
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -204,14 +209,31 @@ pub struct Run {
 impl Run {
     pub fn new(mpi: Mpi, program: &str) -> Self {
         Self {
-            mpi,
             program: build(mpi, program),
+            preload: vec![library()],
+            ..Self::bare(mpi)
+        }
+    }
+
+    fn bare(mpi: Mpi) -> Self {
+        Self {
+            mpi,
+            program: PathBuf::new(),
             args: vec![],
             ranks: 2,
             env: vec![],
             env_of_rank: vec![],
-            preload: vec![library()],
+            preload: vec![],
             limit: Duration::from_secs(60),
+        }
+    }
+
+    /// A program that is there already.
+    pub fn of_system(mpi: Mpi, program: &str) -> Self {
+        Self {
+            program: program.into(),
+            preload: vec![library()],
+            ..Self::bare(mpi)
         }
     }
 

@@ -24,7 +24,7 @@ static double complex_field(long i) {
 static const double scale[] = {1e5, 300, 1e-3, 2e-5, 40, 1e-7, 9e4, 0.5, 1e-2, 3e3, 1e-4, 7};
 static double unlike(long i) { return scale[i % 12] * (2 + sin(0.01 * (double)(i / 12) + (double)(i % 12))); }
 
-/* The error of one message of n floats when `layout` (or nothing) is known of it. */
+/* The error of one message of n floats along `layout` or `extents`. */
 static double error_of(MPI_Comm world, const char *layout, const int *extents, int ndims, long n, const float *message, int fields) {
   int size, rank;
   MPI_Comm comm;
@@ -65,16 +65,16 @@ int main(int argc, char **argv) {
   for (int z = 0, i = 0; z < NZ; z++)
     for (int y = 0; y < NY; y++)
       for (int x = 0; x < NX; x++) message[i++] = (float)field(x, y, z);
-  errors[e++] = error_of(world, NULL, NULL, 0, N, message, 1);
+  errors[e++] = error_of(world, "*", NULL, 0, N, message, 1);
   errors[e++] = error_of(world, NULL, (int[]){NX, -1}, 2, N, message, 1);
   errors[e++] = error_of(world, NULL, (int[]){NX, NY, NZ}, 3, N, message, 1);
   errors[e++] = error_of(world, "24,20,*", NULL, 0, N, message, 1);
   errors[e++] = error_of(world, "20,24,*", NULL, 0, N, message, 1);
   for (long i = 0; i < 2 * N; i++) message[i] = (float)complex_field(i);
-  errors[e++] = error_of(world, NULL, NULL, 0, 2 * N, message, 2);
+  errors[e++] = error_of(world, "*", NULL, 0, 2 * N, message, 2);
   errors[e++] = error_of(world, "2c,24,*", NULL, 0, 2 * N, message, 2);
   for (long i = 0; i < 12 * N; i++) message[i] = (float)unlike(i);
-  errors[e++] = error_of(world, NULL, NULL, 0, 12 * N, message, 12);
+  errors[e++] = error_of(world, "*", NULL, 0, 12 * N, message, 12);
   errors[e++] = error_of(world, "12f,*", NULL, 0, 12 * N, message, 12);
   check("exchanges");
   static const char *const names[] = {"flat", "2-D", "3-D", "3-D by layout", "3-D swapped", "complex flat", "complex split", "fields flat", "fields apart"};

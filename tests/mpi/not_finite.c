@@ -1,17 +1,23 @@
-/* Values that lossy coding cannot keep: a message with NaN or Inf arrives bit for bit, and its neighbours
- * are coded as ever. Negative zeros and subnormals may lose bits, but nothing else changes. */
+/* Values that lossy coding cannot keep: NaN and Inf arrive bit for bit, and what is beside them is coded
+ * as ever. Negative zeros and subnormals may lose bits, but nothing else changes. Prints how many of those
+ * messages rank 0 sent compressed and how many escaped. */
 #include "check.h"
 
 #include "transpress.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { N = 2000 };
 
 static int rank, size;
+
+static double get(const void *message, enum kind kind, long i) {
+  return kind == F32 ? ((const float *)message)[i] : ((const double *)message)[i];
+}
 
 static void set(void *message, enum kind kind, long i, double value) {
   if (kind == F32) ((float *)message)[i] = (float)value;
@@ -36,13 +42,25 @@ static void spoil(void *message, enum kind kind, enum spoil how) {
   case PLUS_INF: set(message, kind, N / 2, INFINITY); break;
   case MINUS_INF: set(message, kind, 17, -INFINITY); break;
   default:
-    for (long i = 0; i < N; i += 3) set(message, kind, i, i % 2 ? -0.0 : subnormal);
-    set_nan(message, kind, 1);
+    for (long i = 600; i < 700; i++) set(message, kind, i, i % 2 ? -0.0 : subnormal);
+    set_nan(message, kind, 650);
   }
 }
 
 /* Which messages are spoiled: from even ranks to their successors. */
 static int is_spoiled(int from, int to) { return from % 2 == 0 && to == (from + 1) % size; }
+
+/* What is not finite is the same bit for bit; so all else is as near as in a message without it. */
+static void expect_kept(char *got, char *want, enum kind kind, int time) {
+  size_t unit = size_of(kind);
+  for (long i = 0; i < N; i++) {
+    if (isfinite(get(want, kind, i))) continue;
+    if (memcmp(got + (size_t)i * unit, want + (size_t)i * unit, unit)) fail("time %d: value %ld became %g", time, i, get(got, kind, i));
+    set(got, kind, i, 0);
+    set(want, kind, i, 0);
+  }
+  expect_close(got, want, kind, N, "what is finite");
+}
 
 static void exchange(enum kind kind, enum spoil how) {
   size_t bytes = N * size_of(kind);
@@ -63,7 +81,7 @@ static void exchange(enum kind kind, enum spoil how) {
       }
       fill(want, kind, N, peer, rank);
       spoil(want, kind, how);
-      if (memcmp(want, receive + (size_t)peer * bytes, bytes)) fail("time %d: message from %d changed", time, peer);
+      expect_kept(receive + (size_t)peer * bytes, want, kind, time);
     }
   }
   free(send);
@@ -123,16 +141,15 @@ int main(int argc, char **argv) {
       exchange(kind, how);
       check("%s, %s", kind == F32 ? "float" : "double", names[how]);
     }
+  }
+  transpress_stats_t stats;
+  if (rank == 0 && transpress_stats(MPI_COMM_WORLD, &stats) == TRANSPRESS_OK)
+    printf("compressed %ld\nescaped %ld\n", (long)stats.messages_compressed, (long)stats.messages_escaped);
+  for (int kind = F32; kind <= F64; kind++) {
     small_values(kind);
     check("%s, -0.0 and subnormals", kind == F32 ? "float" : "double");
   }
   large_values();
   check("a million is no infinity");
-  transpress_stats_t stats;
-  if (size > 1 && rank == 0 && getenv("CHECK_COMPRESSED")) {
-    if (transpress_stats(MPI_COMM_WORLD, &stats) != TRANSPRESS_OK) fail("no stats");
-    else if (stats.messages_escaped == 0) fail("no message was escaped");
-  }
-  check("escapes are counted");
   return check_done();
 }
