@@ -101,13 +101,19 @@ pub unsafe fn encode(
         let started = Instant::now();
         let outcomes = encode_sources(context, &sources, slots, outgoing.messages);
         outgoing.inference.record_coding(started.elapsed());
-        for (source, encoded) in sources.iter().zip(&outcomes) {
-            let Ok(encoded) = encoded else { continue };
-            if let Some(error) = encoded.error {
+        for (source, outcome) in sources.iter().zip(&outcomes) {
+            let (error, exponent) = match outcome {
+                Ok(encoded) => (encoded.error, encoded.exponent),
+                Err(Refusal::Guard(error)) => (Some(*error), None),
+                Err(_) => (None, None),
+            };
+            if let (Ok(_), Some(error)) = (outcome, error) {
                 stats.error.add(error);
             }
             if let Some(pattern) = pattern {
-                outgoing.inference.record(pattern, source.peer, encoded);
+                outgoing
+                    .inference
+                    .record(pattern, source.peer, error, exponent);
             }
         }
         outcomes

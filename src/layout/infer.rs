@@ -25,7 +25,7 @@ const WORTH_FITTING: f64 = 0.6;
 /// A layout is looked for again when the error has grown by this since it was found …
 const DRIFT: f64 = 8.0;
 /// … and at most once in so many messages.
-const PATIENCE: u32 = 256;
+const PATIENCE: u32 = 64;
 /// The share of the time spent on coding that may go into looking for layouts, after an allowance for the
 /// first ones.
 const SHARE: f64 = 0.02;
@@ -131,19 +131,26 @@ impl Inference {
         self.found.get(&pattern)
     }
 
-    /// What became of a message of this pattern. When its error has drifted away from what it was, the
-    /// layout is looked for again.
-    pub fn record(&mut self, pattern: Pattern, peer: usize, encoded: &codec::Encoded) {
+    /// What became of a message of this pattern: the error that was measured, and the exponent its bits were
+    /// fitted to. When the error has drifted away from what it was, the layout is looked for again; at once
+    /// when the first messages were zeros, which tell nothing.
+    pub fn record(
+        &mut self,
+        pattern: Pattern,
+        peer: usize,
+        error: Option<f64>,
+        exponent: Option<i16>,
+    ) {
         let Some(choice) = self.found.get_mut(&pattern) else {
             return;
         };
-        if let Some(exponent) = encoded.exponent {
+        if let Some(exponent) = exponent {
             choice.exponents.insert(peer, exponent);
         }
         choice.messages += 1;
-        let Some(error) = encoded.error else { return };
+        let Some(error) = error else { return };
         let first = *choice.error.get_or_insert(error);
-        if error > DRIFT * first && choice.messages > PATIENCE {
+        if error > DRIFT * first && (choice.messages > PATIENCE || first == 0.0) {
             self.found.remove(&pattern);
         }
     }
