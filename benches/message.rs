@@ -4,10 +4,11 @@
 //! `cargo bench --bench message` prints medians of several runs, all in one process on one core.
 
 use std::time::Instant;
-use transpress::codec::{self, Coding, Decode, Element, Encode, Guard};
+use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard};
 use transpress::layout::{Axes, Kind};
 
 const RUNS: usize = 15;
+const HINTS: [i16; 2] = [-7, -51];
 const SHAPE: [u32; 3] = [128, 128, 64];
 
 fn median(mut run: impl FnMut()) -> f64 {
@@ -40,13 +41,28 @@ fn main() {
         "{:<28} {:>12} {:>12}",
         "message of 4 MiB, f32", "encode GB/s", "decode GB/s"
     );
-    for (name, coding, rate, guard) in [
-        ("zfp 8, no guard", Coding::Zfp, 8, None),
-        ("zfp 8, guard", Coding::Zfp, 8, Some(1e-2)),
-        ("zfp 16, no guard", Coding::Zfp, 16, None),
-        ("zfp 16, guard", Coding::Zfp, 16, Some(1e-2)),
-        ("fp16, no guard", Coding::Fp16, 16, None),
-        ("fp16, guard", Coding::Fp16, 16, Some(1e-2)),
+    for (name, coding, rate, guard, bits) in [
+        ("zfp 8, no guard", Coding::Zfp, 8, None, Bits::Even),
+        ("zfp 8, guard", Coding::Zfp, 8, Some(1e-2), Bits::Even),
+        ("zfp 16, no guard", Coding::Zfp, 16, None, Bits::Even),
+        ("zfp 16, guard", Coding::Zfp, 16, Some(1e-2), Bits::Even),
+        // The exponents are those that a first search finds for this field.
+        (
+            "zfp 8, guard, fitted",
+            Coding::Zfp,
+            8,
+            Some(1e-2),
+            Bits::Fitted(Some(HINTS[0])),
+        ),
+        (
+            "zfp 16, guard, fitted",
+            Coding::Zfp,
+            16,
+            Some(1e-2),
+            Bits::Fitted(Some(HINTS[1])),
+        ),
+        ("fp16, no guard", Coding::Fp16, 16, None, Bits::Even),
+        ("fp16, guard", Coding::Fp16, 16, Some(1e-2), Bits::Even),
     ] {
         let mut payload = vec![0u64; values.len() * rate / 64];
         let encode = median(|| {
@@ -56,6 +72,7 @@ fn main() {
                 values: values.as_ptr().cast(),
                 count: values.len(),
                 axes: &axes,
+                bits,
                 payload: &mut payload,
             }];
             // SAFETY: the message describes a live vector.
@@ -71,6 +88,7 @@ fn main() {
                 count: values.len(),
                 axes: &axes,
                 masked: false,
+                fitted: bits != Bits::Even,
                 payload: &payload,
             }];
             // SAFETY: the message describes a live vector.

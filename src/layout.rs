@@ -6,7 +6,7 @@
 mod candidates;
 mod infer;
 
-pub use infer::{BitsPolicy, Inference, Pattern, Specimen};
+pub use infer::{BitsPolicy, Inference, Pattern, Specimen, infer};
 
 /// What lies along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +133,18 @@ fn parse_axis(text: &str) -> Result<Axis, String> {
     Ok(Axis { kind, extent })
 }
 
+/// The greatest common divisor of the counts of some messages; 0 where there are none.
+pub fn common_divisor(counts: impl IntoIterator<Item = usize>) -> usize {
+    fn gcd(one: usize, other: usize) -> usize {
+        if other == 0 {
+            one
+        } else {
+            gcd(other, one % other)
+        }
+    }
+    counts.into_iter().fold(0, gcd)
+}
+
 /// A layout with every extent known: the axes of one message.
 pub type Axes = Vec<(Kind, u32)>;
 
@@ -176,6 +188,18 @@ impl Layout {
             axes: std::iter::once(parts)
                 .chain(self.axes.iter().copied())
                 .collect(),
+        }
+    }
+}
+
+impl From<&Axes> for Layout {
+    fn from(axes: &Axes) -> Self {
+        let axes = axes.iter().map(|&(kind, extent)| Axis {
+            kind,
+            extent: Some(extent),
+        });
+        Self {
+            axes: axes.collect(),
         }
     }
 }

@@ -19,6 +19,7 @@ use tracing::level_filters::LevelFilter;
 
 pub use per_comm::{PerComm, Selector};
 pub use problem::Problem;
+pub use read::RATES;
 use table::{Reader, VARIABLES};
 
 use crate::codec::Element;

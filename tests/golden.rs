@@ -2,6 +2,8 @@
 //!
 //! A change here is a new version of the format (src/wire.rs, docs/wire-format.md).
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard};
 use transpress::layout::Layout;
 use transpress::wire::{self, HEADER_BYTES, Header, fnv1a};

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use super::program::{self, Format, Missing};
 use super::{complain, gpu, mpi};
+use crate::codec::zfp::Arch;
 use crate::settings::Settings;
 use crate::settings::table::VARIABLES;
 
@@ -86,9 +87,9 @@ fn cpu_features() -> String {
     }
 }
 
-/// The ZFP kernels that this machine gets. There is one set of them so far.
-fn zfp_kernels() -> &'static str {
-    "scalar (zfp-rs)"
+/// The ZFP kernels that this machine gets.
+fn zfp_kernels() -> String {
+    format!("{:?}", Arch::best())
 }
 
 /// The variables that are set, and what becomes of them.

@@ -1,4 +1,5 @@
-//! The `transpress` command: `run` puts the library under a program, `info` says what would happen.
+//! The `transpress` command: `run` puts the library under a program, `info` says what would happen,
+//! `study` says what it would do to the values of a file.
 
 mod gpu;
 mod info;
@@ -7,6 +8,7 @@ mod options;
 mod probe;
 mod program;
 mod run;
+mod study;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -28,6 +30,7 @@ struct Arguments {
 enum Command {
     Run(run::Run),
     Info(info::Info),
+    Study(Box<study::Study>),
     #[command(subcommand, hide = true)]
     Probe(probe::Probe),
 }
@@ -41,7 +44,9 @@ Examples:
   Two communicators by name, one of them at another rate, the report as JSON:
     mpirun -n 4 transpress run --comms rows,columns --rate '16;rows=8' --report out.json -- ./app
   Which MPI a program uses, and what this machine offers:
-    transpress info ./app";
+    transpress info ./app
+  What compression would do to the fields of a file:
+    transpress study forecast.nc --rate 8,16 --html study.html";
 
 /// Exit status for arguments and settings that cannot be followed; clap's own is the same.
 const BAD_INPUT: u8 = 2;
@@ -56,6 +61,7 @@ pub fn main() -> ExitCode {
     match arguments.command {
         Command::Run(run) => run.exec(),
         Command::Info(info) => info.print(),
+        Command::Study(study) => study.print(),
         Command::Probe(probe) => probe.answer(),
     }
 }

@@ -1,10 +1,12 @@
 //! What the codecs need to know of a value type.
 
 use super::cast::Cast;
-use super::zfp;
+use super::{Element, zfp};
 
 /// A value type of a message.
 pub trait Float: zfp::Value + Cast + Into<f64> + PartialOrd + Default {
+    const ELEMENT: Element;
+
     /// Values from this magnitude up, infinities and NaN are not coded: rounding could carry them to
     /// infinity.
     fn is_codable(self) -> bool;
@@ -21,6 +23,8 @@ pub trait Float: zfp::Value + Cast + Into<f64> + PartialOrd + Default {
 }
 
 impl Float for f32 {
+    const ELEMENT: Element = Element::F32;
+
     fn is_codable(self) -> bool {
         self.to_bits() & 0x7fff_ffff < 252 << 23
     }
@@ -57,6 +61,8 @@ impl Float for f32 {
 }
 
 impl Float for f64 {
+    const ELEMENT: Element = Element::F64;
+
     fn is_codable(self) -> bool {
         self.to_bits() & 0x7fff_ffff_ffff_ffff < 2044 << 52
     }

@@ -56,11 +56,17 @@ impl Mask {
     /// Replaces every fill value by a straight line between the values before and after it, `stride`
     /// apart: neighbours along the first smooth axis.
     pub fn fill_holes<T: Float>(&self, values: &mut [T], stride: usize) {
-        let mut holes = vec![false; values.len()];
-        self.each_run(values.len(), |run, _| holes[run].fill(true));
+        let holes = self.holes(values.len());
         for lane in 0..stride.min(values.len()) {
             fill_lane(values, &holes, lane, stride);
         }
+    }
+
+    /// For each of `count` values, whether it is a fill value.
+    fn holes(&self, count: usize) -> Vec<bool> {
+        let mut holes = vec![false; count];
+        self.each_run(count, |run, _| holes[run].fill(true));
+        holes
     }
 
     /// Puts the fill values back in their places.
@@ -129,6 +135,24 @@ impl Mask {
         };
         Some((Self { fills, runs }, length))
     }
+}
+
+/// For each value, whether a message of these values would carry it apart from the others: fill values, and
+/// what no codec takes.
+pub fn fill_values<T: Float>(values: &[T]) -> Vec<bool> {
+    let mask = Survey::of(values).and_then(|survey| Mask::find(values, &survey).ok()?);
+    match mask {
+        Some(mask) => mask.holes(values.len()),
+        None => values.iter().map(|value| !value.is_codable()).collect(),
+    }
+}
+
+/// A copy with fill values replaced by values like their neighbours'; `None` where there are none.
+pub fn without_fill_values<T: Float>(values: &[T]) -> Option<Vec<T>> {
+    let mask = Mask::find(values, &Survey::of(values)?).ok()??;
+    let mut filled = values.to_vec();
+    mask.fill_holes(&mut filled, 1);
+    Some(filled)
 }
 
 /// The largest or the smallest value, where it is repeated and stands apart from all others.

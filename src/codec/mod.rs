@@ -15,6 +15,7 @@ mod lies;
 mod mask;
 mod plan;
 mod quality;
+mod round_trip;
 mod scale;
 mod survey;
 mod trial;
@@ -23,7 +24,10 @@ pub mod zfp;
 pub use decode::{Decode, decode};
 pub use element::Element;
 pub use encode::{Bits, Encode, Encoded, Guard, Refusal, encode};
+pub use float::Float;
+pub use mask::{fill_values, without_fill_values};
 pub use quality::ErrorSample;
+pub use round_trip::{Returned, round_trip};
 pub use trial::{Window, focus, roughness, trial};
 
 /// How the payload of a message was coded.

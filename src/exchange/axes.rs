@@ -4,7 +4,7 @@ use super::context::Context;
 use super::outgoing::Source;
 use super::side::Side;
 use crate::codec::Coding;
-use crate::layout::{Axes, Inference, Layout, MAX_AXES, Pattern, Specimen};
+use crate::layout::{Axes, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor};
 use crate::registry::Registration;
 use crate::wire::fnv1a;
 
@@ -33,7 +33,7 @@ pub unsafe fn choose(
         call: call_hash(context, sources, &given),
         element: largest.coded.element,
         complex: largest.coded.complex,
-        divisor: counts.fold(0, gcd),
+        divisor: common_divisor(counts),
     };
     let specimen = Specimen {
         values: largest.pointer,
@@ -99,14 +99,6 @@ fn call_hash(context: Context, sources: &[Source], given: &[Layout]) -> u64 {
         bytes.extend(layout.to_string().bytes().chain(*b";"));
     }
     fnv1a(&bytes)
-}
-
-fn gcd(one: usize, other: usize) -> usize {
-    if other == 0 {
-        one
-    } else {
-        gcd(other, one % other)
-    }
 }
 
 fn say_misfit(registration: &Registration, layouts: &[Layout], sources: &[Source]) {

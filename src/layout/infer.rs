@@ -4,7 +4,7 @@
 //! on two ranks: neither the data nor the time that is looked at.
 
 use super::{Axes, Axis, Kind, Layout, candidates};
-use crate::codec::{self, Element, Window};
+use crate::codec::{self, Element, Float, Window};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -154,9 +154,68 @@ impl Inference {
     }
 }
 
+/// How a message of these values is coded by itself: along the first of the `given` layouts that fits, or
+/// the one found in the data where there are none. `divisor` is common to the counts of all messages of its
+/// call.
+pub fn infer<T: Float>(
+    values: &[T],
+    divisor: usize,
+    rate: f64,
+    given: &[Layout],
+    bits: Option<BitsPolicy>,
+) -> (Layout, BitsPolicy) {
+    if values.is_empty() {
+        return (Layout::flat(), BitsPolicy::Even);
+    }
+    let pattern = Pattern {
+        call: 0,
+        element: T::ELEMENT,
+        complex: false,
+        divisor,
+    };
+    let specimen = Specimen {
+        values: values.as_ptr().cast(),
+        count: values.len(),
+        rate,
+        datatype: &[],
+        given,
+        bits,
+    };
+    // SAFETY: the specimen is a live slice of values of its type.
+    unsafe { best(pattern, specimen) }
+}
+
+/// Fill values are left out of it, as they are when the message is coded.
+///
 /// # Safety
-/// As [`Inference::layout`].
+/// As [`Inference::choose`].
 unsafe fn best(pattern: Pattern, specimen: Specimen) -> (Layout, BitsPolicy) {
+    /// # Safety
+    /// As [`Inference::choose`], and `T` must be the pattern's element.
+    unsafe fn without_fill_values<T: Float>(
+        pattern: Pattern,
+        specimen: Specimen,
+    ) -> (Layout, BitsPolicy) {
+        // SAFETY: the caller's promise.
+        let values =
+            unsafe { std::slice::from_raw_parts(specimen.values.cast::<T>(), specimen.count) };
+        let filled = codec::without_fill_values(values);
+        let values = filled.as_deref().unwrap_or(values).as_ptr().cast();
+        // SAFETY: as many values as before, the same or a copy that lives on here.
+        unsafe { best_as_it_is(pattern, Specimen { values, ..specimen }) }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match pattern.element {
+            Element::F32 => without_fill_values::<f32>(pattern, specimen),
+            Element::F64 => without_fill_values::<f64>(pattern, specimen),
+        }
+    }
+}
+
+/// # Safety
+/// As [`Inference::choose`].
+unsafe fn best_as_it_is(pattern: Pattern, specimen: Specimen) -> (Layout, BitsPolicy) {
     // SAFETY: the caller's promise.
     let focus = unsafe { codec::focus(pattern.element, specimen.values, specimen.count) };
     let error_along = |layout: &Layout, bits: BitsPolicy| {
@@ -239,7 +298,7 @@ fn contest(
 /// The error of the message around `focus` when it is coded along a layout.
 ///
 /// # Safety
-/// As [`Inference::layout`].
+/// As [`Inference::choose`].
 unsafe fn error_along(
     layout: &Layout,
     bits: BitsPolicy,
@@ -329,23 +388,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn infer(values: &[f32], divisor: usize, rate: f64) -> String {
-        let pattern = Pattern {
-            call: 0,
-            element: Element::F32,
-            complex: false,
-            divisor,
-        };
-        let specimen = Specimen {
-            values: values.as_ptr().cast(),
-            count: values.len(),
-            rate,
-            datatype: &[],
-            given: &[],
-            bits: None,
-        };
-        // SAFETY: the specimen is a live slice.
-        unsafe { best(pattern, specimen) }.0.to_string()
+    fn inferred(values: &[f32], divisor: usize, rate: f64) -> String {
+        infer(values, divisor, rate, &[], None).0.to_string()
     }
 
     /// Something smooth in three directions, with some small structure.
@@ -363,7 +407,32 @@ mod tests {
                 values.extend((0..nx).map(|x| smooth(x, y, z)));
             }
         }
-        assert_eq!(infer(&values, nx * ny * nz, 8.0), "48,36,*");
+        assert_eq!(inferred(&values, nx * ny * nz, 8.0), "48,36,*");
+    }
+
+    #[test]
+    fn fill_values_do_not_hide_a_box() {
+        let (nx, ny, nz) = (48, 36, 20);
+        let mut values = Vec::new();
+        for z in 0..nz {
+            for y in 0..ny {
+                let is_land = |x: usize| (10..22).contains(&x) && y > 12;
+                values.extend((0..nx).map(|x| if is_land(x) { -1e34 } else { smooth(x, y, z) }));
+            }
+        }
+        let error = |text: &str| {
+            let axes = Layout::parse(text).unwrap().resolve(values.len()).unwrap();
+            let (words, guard) = (values.len() / 8, codec::Guard { error: None });
+            let (coding, even) = (codec::Coding::Zfp, codec::Bits::Even);
+            codec::round_trip(coding, &values, &axes, even, words, guard, 1)
+                .unwrap()
+                .encoded
+                .error
+                .unwrap()
+        };
+        let found = inferred(&values, nx * ny * nz, 8.0);
+        assert!(error(&found) < 2.0 * error("48,36,*"), "{found}");
+        assert!(10.0 * error(&found) < error("*"), "{found}");
     }
 
     #[test]
@@ -379,13 +448,13 @@ mod tests {
             }
         }
         // Real and imaginary parts are as unlike here as two fields are: both readings will do.
-        let layout = infer(&values, 2 * fields, 8.0);
+        let layout = inferred(&values, 2 * fields, 8.0);
         assert!(["2c,10f,*", "20f,*"].contains(&&*layout), "{layout}");
     }
 
     #[test]
     fn a_message_of_zeros_is_flat() {
-        assert_eq!(infer(&[0.0; 4800], 4800, 8.0), "*");
+        assert_eq!(inferred(&[0.0; 4800], 4800, 8.0), "*");
     }
 
     #[test]

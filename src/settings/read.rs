@@ -67,7 +67,7 @@ pub(super) fn codec(settings: &mut Settings, text: &str) -> Result<(), Refusal> 
 }
 
 /// Bits per value, least and most.
-const RATES: std::ops::RangeInclusive<f64> = 1.0..=64.0;
+pub const RATES: std::ops::RangeInclusive<f64> = 1.0..=64.0;
 
 pub(super) fn rate(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
     let bits = |text: &str| text.parse().ok().filter(|bits| RATES.contains(bits));

@@ -1,7 +1,6 @@
 //! Fields as models have them, and how a pencil transpose cuts them into messages.
 
-use netcdf3::{DataVector, FileReader};
-use std::path::Path;
+use netcdf_reader::NcFile;
 
 /// A field of `extents` points, x fastest.
 #[derive(Clone)]
@@ -47,20 +46,16 @@ impl Field {
 
     /// A variable of a NetCDF classic file; of several time steps the first.
     pub fn of_netcdf(path: &str, variable: &str) -> Self {
-        let mut file = FileReader::open(Path::new(path)).unwrap_or_else(|e| {
+        let file = NcFile::open(path).unwrap_or_else(|e| {
             panic!("{path} (libncarg-data and ferret-datasets bring it): {e:?}")
         });
-        let dims = file
-            .data_set()
-            .get_var(variable)
-            .expect("variable")
-            .get_dims();
-        let mut extents: Vec<_> = dims.iter().rev().map(|dim| dim.size()).collect();
+        let array = file
+            .read_variable::<f32>(variable)
+            .expect("variable of f32");
+        let mut extents: Vec<_> = array.shape().iter().rev().copied().collect();
         extents.resize(3.max(extents.len()), 1);
         let extents = [extents[0], extents[1], extents[2]];
-        let Ok(DataVector::F32(mut values)) = file.read_var(variable) else {
-            panic!("{path}: {variable} is no f32");
-        };
+        let mut values: Vec<f32> = array.iter().copied().collect();
         values.truncate(extents.iter().product());
         Self { values, extents }
     }
