@@ -31,8 +31,11 @@ fn rough(pair: usize, i: usize) -> f32 {
     hash as f32 / 65_537.0 - 0.5
 }
 
-/// The messages of so many calls of each kind, one kind after the other.
-fn one_after_another(kinds: &[(usize, &dyn Fn(usize, usize) -> f32)]) -> Vec<f32> {
+/// So many calls with messages of one kind: a value by pair and index.
+type Calls<'a> = (usize, &'a dyn Fn(usize, usize) -> f32);
+
+/// The messages of some calls, one kind after the other.
+fn one_after_another(kinds: &[Calls]) -> Vec<f32> {
     let mut values = vec![];
     for (calls, kind) in kinds {
         for _ in 0..*calls {
@@ -75,10 +78,7 @@ fn every_message_stays_within_the_guard() {
 
 /// Errors of the last call, within two of those of a run that has seen nothing else.
 #[track_caller]
-fn ends_as_if_it_had_begun_so(
-    before: &[(usize, &dyn Fn(usize, usize) -> f32)],
-    now: &dyn Fn(usize, usize) -> f32,
-) {
+fn ends_as_if_it_had_begun_so(before: &[Calls], now: &dyn Fn(usize, usize) -> f32) {
     const CALLS: usize = 200;
     let afresh = at_8(Mpi::OpenMpi).send(&one_after_another(&[(1, now)]));
     afresh.expect_compressed();

@@ -99,7 +99,13 @@ fn along_the_layout_that_is_found_at_8() {
 fn several_fill_values_at_once() {
     let clean = clean_error(16, LAYOUT);
     for mpi in BOTH {
-        let two = |index: usize| if index / 13 % 5 == 0 { f32::NAN } else { 1e20 };
+        let two = |index: usize| {
+            if (index / 13).is_multiple_of(5) {
+                f32::NAN
+            } else {
+                1e20
+            }
+        };
         let four = |index: usize| match index / 7 % 4 {
             0 => -1e34,
             1 => 9.96921e36,

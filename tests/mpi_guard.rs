@@ -44,6 +44,9 @@ fn halves(calls: usize, double: impl Fn(usize, usize) -> f64) -> Vec<f32> {
     })
 }
 
+/// A double, by pair and index.
+type Double<'a> = &'a dyn Fn(usize, usize) -> f64;
+
 /// One line says why.
 #[track_caller]
 fn says_why(arrived: Arrived<f32>, words: &[&str]) {
@@ -52,7 +55,7 @@ fn says_why(arrived: Arrived<f32>, words: &[&str]) {
 
 #[test]
 fn doubles_declared_as_floats() {
-    let kinds: [(&str, &dyn Fn(usize, usize) -> f64); 4] = [
+    let kinds: [(&str, Double); 4] = [
         ("temperatures", &smooth),
         ("winds", &|pair, i| smooth(pair, i) - 280.0),
         ("noise", &|pair, i| noise(pair * COUNT + i) - 0.5),
@@ -75,6 +78,22 @@ fn doubles_declared_as_floats() {
                 assert!(!unguarded.is_exact(), "{name}: {}", unguarded.output);
             }
         }
+    }
+}
+
+/// Doubles whose lower halves say little: zeros, or zeros but for a few.
+#[test]
+fn doubles_of_few_digits_declared_as_floats() {
+    let kinds: [(&str, Double); 3] = [
+        ("whole numbers", &|pair, i| (i * 37 % 1000 + pair) as f64),
+        ("quarters", &|pair, i| 0.25 * (i * 31 % 977 + pair) as f64),
+        ("one harmonic among zeros", &|pair, i| {
+            if i == 700 { smooth(pair, i) } else { 0.0 }
+        }),
+    ];
+    for (mpi, (name, double)) in BOTH.into_iter().cycle().zip(kinds) {
+        let arrived = relay(mpi, "float").send(&halves(2, double));
+        assert!(arrived.is_exact(), "{name}: {}", arrived.output);
     }
 }
 
@@ -119,7 +138,9 @@ fn noise_at_a_low_rate() {
 /// Too strict for the rate: everything is raw. Off: nothing is. By default a smooth message is compressed.
 #[test]
 fn the_bound_is_the_users() {
-    let sent = messages(3, |_, pair, i| smooth(pair, i) as f32);
+    let sent = messages(3, |_, pair, i| {
+        (smooth(pair, i) + noise(pair * COUNT + i)) as f32
+    });
     for mpi in BOTH {
         let at_8 = relay(mpi, "float").env("TRANSPRESS_RATE", 8);
         let strict = at_8.clone().env("TRANSPRESS_GUARD", "1e-6").send(&sent);
@@ -176,6 +197,21 @@ fn one_rough_field_among_smooth_ones() {
             "{worst:e} at {rate}: {}",
             arrived.output
         );
+    }
+}
+
+/// Most of a message lies in a few of its values, and these are noise.
+#[test]
+fn a_peak_in_a_long_message() {
+    let sent = messages(3, |_, pair, i| {
+        let peak = 1500 + 8 * pair..1508 + 8 * pair;
+        let strength = if peak.contains(&i) { 1e6 } else { 1.0 };
+        (strength * (noise(pair * COUNT + i) - 0.5)) as f32
+    });
+    for mpi in BOTH {
+        let arrived = relay(mpi, "float").env("TRANSPRESS_RATE", 8).send(&sent);
+        let worst = arrived.worst_error();
+        assert!(worst <= 1e-2 * SLACK, "{worst:e}: {}", arrived.output);
     }
 }
 
