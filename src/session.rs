@@ -15,8 +15,6 @@ struct Session {
 }
 
 static SESSION: OnceCell<Session> = OnceCell::new();
-static SAY_PROBLEMS: Once = Once::new();
-static SAID_PROBLEMS: AtomicBool = AtomicBool::new(false);
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 fn session() -> &'static Session {
@@ -32,15 +30,27 @@ pub fn settings() -> &'static Settings {
 }
 
 /// After MPI was initialised, or at the first call where that went by another way. Rank 0 of
-/// `MPI_COMM_WORLD` says what is wrong with the settings.
+/// `MPI_COMM_WORLD` says what is wrong with its settings.
 pub fn open(mpi: &Mpi) {
-    SAY_PROBLEMS.call_once(|| {
-        let problems = &session().problems;
-        if !problems.is_empty() && mpi.rank(mpi.abi.comm_world) == Ok(0) {
-            SAID_PROBLEMS.store(true, Ordering::Release);
-            for problem in problems {
-                tracing::error!("{problem}; nothing is compressed");
-            }
+    static OPENED: Once = Once::new();
+    OPENED.call_once(|| {
+        if has_problems() && mpi.rank(mpi.abi.comm_world) == Ok(0) {
+            say_problems();
+        }
+    });
+}
+
+/// Whether this rank could not read one of its variables.
+pub fn has_problems() -> bool {
+    !session().problems.is_empty()
+}
+
+/// Says what is wrong with the settings of this rank, once.
+pub fn say_problems() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        for problem in &session().problems {
+            tracing::error!("{problem}; nothing is compressed");
         }
     });
 }
@@ -56,11 +66,6 @@ pub fn close(mpi: &Mpi) {
 /// From `MPI_Finalize` on.
 pub fn is_closed() -> bool {
     CLOSED.load(Ordering::Acquire)
-}
-
-/// Whether this rank has told the user what is wrong with its settings.
-pub fn has_said_problems() -> bool {
-    SAID_PROBLEMS.load(Ordering::Acquire)
 }
 
 /// What the ranks of a communicator must have in common, with the text of a variable that this rank could

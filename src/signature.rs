@@ -30,6 +30,8 @@ pub struct Datatype {
     pub extent: isize,
     /// Items lie in memory as they are sent, without gaps.
     pub dense: bool,
+    /// Made by the program, not predefined.
+    pub derived: bool,
 }
 
 impl Datatype {
@@ -43,6 +45,7 @@ impl Datatype {
             size,
             extent,
             dense: walked.dense,
+            derived: walked.derived,
         })
     }
 }

@@ -1,10 +1,11 @@
 //! Values → payloads.
 
 use super::float::Float;
-use super::lies::{are_doubles, are_integers};
+use super::lies::{are_doubles, are_integers, are_sparse};
 use super::mask::Mask;
 use super::plan::Plan;
 use super::quality::Tally;
+use super::scale::Scales;
 use super::survey::{Survey, spread};
 use super::{Coding, Element, cast, fit, scale, zfp};
 use crate::layout::Axes;
@@ -54,6 +55,8 @@ pub enum Refusal {
     Integers,
     /// Doubles in pairs of single-precision values.
     Doubles,
+    /// Hardly any values but zeros, too few to tell what they are.
+    Sparse,
     /// Its relative error is above the guard.
     Guard(f64),
     /// The axes do not make up the count, or the mask leaves too little room.
@@ -122,6 +125,7 @@ struct Prepared<'a, T: Float> {
     peak: f64,
     /// What the codec sees: the program's values, or a copy with holes filled and fields scaled.
     source: Cow<'a, [T]>,
+    scales: Option<Scales>,
     /// The payload after mask and scales.
     streams: &'a mut [u64],
     bits: Bits,
@@ -182,6 +186,9 @@ fn prepare<'a, T: Float>(
         if are_integers(values) {
             return Err(Refusal::Integers);
         }
+        if are_sparse(values) {
+            return Err(Refusal::Sparse);
+        }
         if are_doubles(values) {
             return Err(Refusal::Doubles);
         }
@@ -220,11 +227,13 @@ fn prepare<'a, T: Float>(
         .ok_or(Refusal::NoRoom)?;
     let mut source = Cow::Borrowed(values);
     if let Some(mask) = &mask {
-        mask.fill_holes(source.to_mut(), plan.smooth_stride);
+        mask.fill(source.to_mut(), &plan.smooth);
     }
-    let (scales, streams) = words.split_at_mut(plan.scale_words());
+    let (scale_words, streams) = words.split_at_mut(plan.scale_words());
+    let mut scales = None;
     if let Some(fields) = &plan.fields {
-        source = Cow::Owned(scale::apply(&source, fields, scales));
+        source = Cow::Owned(scale::apply(&source, fields, scale_words));
+        scales = Some(Scales::read(fields, scale_words));
     }
     let peak = survey
         .smallest
@@ -238,6 +247,7 @@ fn prepare<'a, T: Float>(
         masked: mask.is_some(),
         flat,
         source,
+        scales,
         streams,
         bits: message.bits,
         exponent: None,
@@ -281,31 +291,42 @@ fn code<T: Float>(prepared: &mut [Prepared<T>], threads: usize) -> Vec<bool> {
 const CAST_SAMPLE: usize = 4096;
 const BLOCK_SAMPLE: usize = 128;
 
-/// The relative error of a message that was just coded. With a field axis every field counts alike, since
-/// the codec sees it scaled.
+/// The relative error of a message that was just coded. With a field axis, the larger one of the values as
+/// they are and of the scaled ones, among which every field counts alike.
 fn sample_error<T: Float>(message: &mut Prepared<T>) -> f64 {
     let mut tally = Tally::default();
     let through = match message.plan.coding {
-        Coding::Zfp => {
-            let boxes = &message.plan.boxes;
-            // A step that is odd does not keep in time with axes of even length.
-            let every = boxes.blocks().div_ceil(BLOCK_SAMPLE) | 1;
-            let source = message.source.as_ptr();
-            let fitted = message
-                .exponent
-                .and_then(|_| fit::read(boxes, message.streams));
-            let (streams, head) = fitted.unwrap_or_else(|| (boxes.even(), 0));
-            let room = &mut message.streams[head..];
-            // SAFETY: the source holds all values of the message.
-            for job in unsafe { boxes.encode_jobs(source, &streams, room) } {
-                // SAFETY: the job's values and its stream are borrowed by the message.
-                tally.add_sample(&unsafe { zfp::sample_error(&job, every) });
-            }
-            return tally.error();
-        }
+        Coding::Zfp => return sample_blocks(message),
         Coding::Fp16 => cast::through_f16,
         Coding::Bf16 => cast::through_bf16,
     };
     spread(&message.source, CAST_SAMPLE).for_each(|value| tally.add(value, through(value)));
     tally.error_of_message(message.source.len(), message.peak)
+}
+
+fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
+    let (mut as_coded, mut as_given) = (Tally::default(), Tally::default());
+    let boxes = &message.plan.boxes;
+    // A step that is odd does not keep in time with axes of even length.
+    let every = boxes.blocks().div_ceil(BLOCK_SAMPLE) | 1;
+    let source = message.source.as_ptr();
+    let fitted = message
+        .exponent
+        .and_then(|_| fit::read(boxes, message.streams));
+    let (streams, head) = fitted.unwrap_or_else(|| (boxes.even(), 0));
+    // SAFETY: the source holds all values of the message.
+    let jobs = unsafe { boxes.encode_jobs(source, &streams, &mut message.streams[head..]) };
+    for job in jobs {
+        // SAFETY: the box begins within the source.
+        let first = unsafe { job.source.offset_from(source) };
+        let visit = |offset: isize, value: f64, back: f64| {
+            as_coded.add_scaled(value, back, 1.0);
+            if let Some(scales) = &message.scales {
+                as_given.add_scaled(value, back, scales.at((first + offset) as usize));
+            }
+        };
+        // SAFETY: the job's values and its stream are borrowed by the message.
+        unsafe { zfp::sample_values(&job, every, visit) };
+    }
+    as_coded.error().max(as_given.error())
 }

@@ -15,6 +15,16 @@ pub fn are_integers<T: Float>(values: &[T]) -> bool {
         && values.iter().any(|&value| value.into() != 0.0)
 }
 
+/// Fewer values than this other than zero tell nothing of a message of at least so many.
+const FEW: usize = 16;
+const MANY: usize = 64;
+
+/// Whether there are some values other than zero, but too few to tell what they are: they may be anything.
+pub fn are_sparse<T: Float>(values: &[T]) -> bool {
+    let nonzero = values.iter().filter(|&&value| value.into() != 0.0);
+    values.len() >= MANY && (1..FEW).contains(&nonzero.take(FEW).count())
+}
+
 /// Pairs that are looked at for doubles.
 const PAIRS: usize = 64;
 
@@ -57,6 +67,16 @@ mod tests {
         assert!(are_integers(&long));
         long[77_777] = 4.25;
         assert!(!are_integers(&long));
+    }
+
+    #[test]
+    fn a_few_values_among_zeros_are_known() {
+        let mut values = vec![0f32; 1000];
+        assert!(!are_sparse(&values), "zeros are coded exactly");
+        values[500] = 0.1;
+        assert!(are_sparse(&values) && !are_sparse(&values[450..510]));
+        values[100..115].fill(2.5);
+        assert!(!are_sparse(&values));
     }
 
     fn halves(doubles: impl Iterator<Item = f64>) -> Vec<f32> {

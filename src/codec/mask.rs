@@ -13,6 +13,8 @@ const FEWEST: usize = 3;
 const RAREST: usize = 10_000;
 /// Values looked at for the range of what is not fill.
 const SAMPLE: usize = 1024;
+/// Times that holes are smoothed.
+const SWEEPS: usize = 8;
 
 /// Fill values and their places.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,13 +55,9 @@ impl Mask {
         }))
     }
 
-    /// Replaces every fill value by a straight line between the values before and after it, `stride`
-    /// apart: neighbours along the first smooth axis.
-    pub fn fill_holes<T: Float>(&self, values: &mut [T], stride: usize) {
-        let holes = self.holes(values.len());
-        for lane in 0..stride.min(values.len()) {
-            fill_lane(values, &holes, lane, stride);
-        }
+    /// [`fill_holes`] for the fill values of a message.
+    pub fn fill<T: Float>(&self, values: &mut [T], smooth: &[(usize, usize)]) {
+        fill_holes(values, &self.holes(values.len()), smooth);
     }
 
     /// For each of `count` values, whether it is a fill value.
@@ -147,12 +145,30 @@ pub fn fill_values<T: Float>(values: &[T]) -> Vec<bool> {
     }
 }
 
-/// A copy with fill values replaced by values like their neighbours'; `None` where there are none.
-pub fn without_fill_values<T: Float>(values: &[T]) -> Option<Vec<T>> {
+/// A copy with fill values replaced by what lies on straight lines between their neighbours, and where they
+/// are; `None` where there are none.
+pub fn without_fill_values<T: Float>(values: &[T]) -> Option<(Vec<T>, Vec<bool>)> {
     let mask = Mask::find(values, &Survey::of(values)?).ok()??;
-    let mut filled = values.to_vec();
-    mask.fill_holes(&mut filled, 1);
-    Some(filled)
+    let (mut filled, holes) = (values.to_vec(), mask.holes(values.len()));
+    fill_holes(&mut filled, &holes, &[(1, values.len())]);
+    Some((filled, holes))
+}
+
+/// Replaces the values where there are holes by values like their neighbours' along the `smooth` axes, each
+/// given as the distance of neighbours and the extent: first by straight lines along the first axis, then
+/// by the means of the values around, a few times over.
+pub fn fill_holes<T: Float>(values: &mut [T], holes: &[bool], smooth: &[(usize, usize)]) {
+    let stride = smooth.first().map_or(1, |&(stride, _)| stride);
+    for lane in 0..stride.min(values.len()) {
+        fill_lane(values, holes, lane, stride);
+    }
+    if smooth.len() > 1 {
+        for _ in 0..SWEEPS {
+            for at in (0..values.len()).filter(|&at| holes[at]) {
+                values[at] = mean_around(values, at, smooth);
+            }
+        }
+    }
 }
 
 /// The largest or the smallest value, where it is repeated and stands apart from all others.
@@ -164,10 +180,10 @@ fn outlying_fill<T: Float>(values: &[T], survey: &Survey<T>, fills: &[u64]) -> O
         extremes_of(values.iter().copied().filter(rest))?
     };
     [largest, smallest].into_iter().find_map(|extreme| {
-        let others = spread(values, SAMPLE)
-            .filter(rest)
-            .filter(|value| value.bits() != extreme.bits());
-        let (low, high) = extremes_of(others)?;
+        let is_other = |value: &T| rest(value) && value.bits() != extreme.bits();
+        // Where nearly all is fill, a sample may hold nothing else.
+        let (low, high) = extremes_of(spread(values, SAMPLE).filter(is_other))
+            .or_else(|| extremes_of(values.iter().copied().filter(is_other)))?;
         let (low, high, extreme_value): (f64, f64, f64) = (low.into(), high.into(), extreme.into());
         let margin = (high - low) / 2.0;
         if (low - margin..=high + margin).contains(&extreme_value) {
@@ -216,6 +232,25 @@ fn runs<T: Float>(values: &[T], fills: &[u64]) -> Vec<(usize, usize, usize)> {
         }
     }
     runs
+}
+
+/// The mean of the neighbours of a value along some axes.
+fn mean_around<T: Float>(values: &[T], at: usize, axes: &[(usize, usize)]) -> T {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for &(stride, extent) in axes {
+        let place = at / stride % extent;
+        let before = (place > 0).then(|| at - stride);
+        let after = (place + 1 < extent).then_some(at + stride);
+        for neighbour in before.into_iter().chain(after) {
+            sum += values[neighbour].into();
+            count += 1.0;
+        }
+    }
+    if count == 0.0 {
+        values[at]
+    } else {
+        T::from_f64(sum / count)
+    }
 }
 
 fn fill_lane<T: Float>(values: &mut [T], holes: &[bool], lane: usize, stride: usize) {
@@ -352,7 +387,7 @@ mod tests {
             let values = field(5000, fill, |i| i % 100 < 30);
             let mask = find(&values).expect("a fill value");
             let mut filled = values.clone();
-            mask.fill_holes(&mut filled, 1);
+            mask.fill(&mut filled, &[(1, 5000)]);
             assert!(
                 filled.iter().all(|value| (250.0..310.0).contains(value)),
                 "{fill}"
@@ -378,6 +413,29 @@ mod tests {
         let mut spike = field(5000, 0.0, |_| false);
         spike[777] = 1e20;
         assert_eq!(find(&spike), None);
+    }
+
+    #[test]
+    fn a_lake_in_a_continent_is_seen() {
+        for wet in [1, 3] {
+            let mut values = vec![1e20f32; 20_000];
+            values[777..777 + wet].fill(281.5);
+            assert_eq!(find(&values).expect("a fill value").fills, [1e20f32.bits()]);
+        }
+    }
+
+    #[test]
+    fn holes_are_smoothed_across_axes() {
+        // A plane with a square hole: what is put in lies between the edges on all four sides.
+        let mut values: Vec<f32> = (0..400).map(|i| (i / 20) as f32 + 1.5).collect();
+        for y in 5..9 {
+            values[y * 20 + 5..y * 20 + 9].fill(f32::NAN);
+        }
+        let mask = find(&values).unwrap();
+        mask.fill(&mut values, &[(1, 20), (20, 20)]);
+        for (i, value) in values.iter().enumerate() {
+            assert!((value - ((i / 20) as f32 + 1.5)).abs() < 0.3, "{i} {value}");
+        }
     }
 
     #[test]
@@ -415,7 +473,7 @@ mod tests {
             400.0,
         ];
         let mask = find(&values).unwrap();
-        mask.fill_holes(&mut values, 2);
+        mask.fill(&mut values, &[(2, 4)]);
         assert_eq!(values, [1.0, 100.0, 2.0, 200.0, 3.0, 300.0, 3.0, 400.0]);
     }
 

@@ -12,8 +12,8 @@ pub struct Plan {
     /// The field axis, where there is one.
     pub fields: Option<Fields>,
     pub boxes: Boxes,
-    /// Distance of neighbours along the first smooth axis.
-    pub smooth_stride: usize,
+    /// Distance of neighbours and extent of each smooth axis.
+    pub smooth: Vec<(usize, usize)>,
 }
 
 impl Plan {
@@ -31,21 +31,17 @@ impl Plan {
                 coding,
                 fields: None,
                 boxes: Boxes::default(),
-                smooth_stride: 1,
+                smooth: Vec::new(),
             });
         }
         let fields = Fields::of(axes);
         let stream_words = words.checked_sub(fields.as_ref().map_or(0, Fields::words))?;
         let boxes = Boxes::new(element, count, axes, stream_words)?;
-        let before_smooth = axes.iter().take_while(|(kind, _)| *kind != Kind::Smooth);
-        let stride = before_smooth
-            .map(|&(_, extent)| extent as usize)
-            .product::<usize>();
         Some(Self {
             coding,
             fields,
             boxes,
-            smooth_stride: stride.clamp(1, count.max(1)),
+            smooth: smooth(axes, count),
         })
     }
 
@@ -53,4 +49,20 @@ impl Plan {
     pub fn scale_words(&self) -> usize {
         self.fields.as_ref().map_or(0, Fields::words)
     }
+}
+
+/// The smooth axes, the fastest first; a flat message is one of them.
+fn smooth(axes: &Axes, count: usize) -> Vec<(usize, usize)> {
+    if axes.is_empty() {
+        return vec![(1, count)];
+    }
+    let strides = axes.iter().scan(1, |stride, &(kind, extent)| {
+        let axis = (kind, *stride, extent as usize);
+        *stride *= extent as usize;
+        Some(axis)
+    });
+    strides
+        .filter(|(kind, ..)| *kind == Kind::Smooth)
+        .map(|(_, stride, extent)| (stride, extent))
+        .collect()
 }

@@ -1,7 +1,6 @@
 //! How far coded values are from what was sent.
 
 use super::float::Float;
-use super::zfp::SampledError;
 
 /// Sums over some values, from which their relative L2 error follows: |x − x̂| ÷ |x|.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,17 +12,15 @@ pub struct Tally {
 
 impl Tally {
     pub fn add<T: Float>(&mut self, value: T, back: T) {
-        let (value, back): (f64, f64) = (value.into(), back.into());
+        self.add_scaled(value.into(), back.into(), 1.0);
+    }
+
+    /// Adds a value that was multiplied by a scale before it was coded, as it was before that.
+    pub fn add_scaled(&mut self, value: f64, back: f64, scale: f64) {
+        let (value, back) = (value * scale, back * scale);
         self.values += 1;
         self.difference += (value - back) * (value - back);
         self.norm += value * value;
-    }
-
-    /// Adds blocks whose error ZFP measured.
-    pub fn add_sample(&mut self, blocks: &SampledError) {
-        self.values += blocks.values;
-        self.difference += blocks.sum_sq_err;
-        self.norm += blocks.sum_sq;
     }
 
     /// The relative error of the values that were added.

@@ -104,24 +104,52 @@ pub fn apply<T: Float>(values: &[T], fields: &Fields, words: &mut [u64]) -> Vec<
     scaled
 }
 
+/// The exponents that [`apply`] wrote.
+fn read(fields: &Fields, words: &[u64]) -> Vec<i32> {
+    let halves = words.iter().flat_map(|word| {
+        (0..EXPONENTS_PER_WORD).map(move |index| (word >> (16 * index)) as u16 as i16)
+    });
+    halves.map(i32::from).take(fields.count).collect()
+}
+
+/// What each value is to be multiplied by to be what it was before [`apply`].
+pub struct Scales {
+    fields: Fields,
+    factors: Vec<f64>,
+}
+
+impl Scales {
+    pub fn read(fields: &Fields, words: &[u64]) -> Self {
+        let factors = read(fields, words)
+            .into_iter()
+            .map(|exponent| 2f64.powi(exponent))
+            .collect();
+        Self {
+            fields: fields.clone(),
+            factors,
+        }
+    }
+
+    /// The factor of the value at `index` of the message.
+    pub fn at(&self, index: usize) -> f64 {
+        self.factors
+            .get(index / self.fields.run % self.fields.count)
+            .copied()
+            .unwrap_or(1.0)
+    }
+}
+
 /// Undoes [`apply`] in place. Exponents that no sender writes are held to the range of the type, so that
 /// a damaged message stays a wrong number.
 pub fn undo<T: Float>(values: &mut [T], fields: &Fields, words: &[u64]) {
     let limit = if size_of::<T>() == 4 { 160 } else { 1100 };
-    let exponents: Vec<i32> = words
-        .iter()
-        .flat_map(|word| {
-            (0..EXPONENTS_PER_WORD).map(move |index| (word >> (16 * index)) as u16 as i16)
-        })
-        .map(|exponent| i32::from(exponent).clamp(-limit, limit))
-        .take(fields.count)
-        .collect();
+    let exponents = read(fields, words);
     for (index, run) in values.chunks_mut(fields.run).enumerate() {
         let Some(&exponent) = exponents.get(index % fields.count) else {
             return;
         };
         for value in run {
-            *value = value.times_power_of_two(exponent);
+            *value = value.times_power_of_two(exponent.clamp(-limit, limit));
         }
     }
 }

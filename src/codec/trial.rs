@@ -2,7 +2,7 @@
 
 use super::float::Float;
 use super::plan::Plan;
-use super::{Coding, Element, decode, fit, scale, zfp};
+use super::{Coding, Element, decode, fit, mask, scale, zfp};
 use crate::layout::Axes;
 
 /// A box within a message, cut out along a layout's axes.
@@ -34,7 +34,8 @@ impl Window {
 /// the errors of the lanes. A lane is every `lanes`-th value of the message, so that with several
 /// quantities side by side the small ones count as much as the large ones; its error is relative to its
 /// typical magnitude, (mean of √|x|)², so that a mean that is stored beside anomalies does not hide them.
-/// `None` where the axes cannot be coded.
+/// `None` where the axes cannot be coded. Where `holes` (none, or one for each value of the message) says
+/// so, a value is made up from its neighbours and does not count.
 ///
 /// # Safety
 /// `values` must point to the readable values of a message, aligned for the element, with the window in it.
@@ -45,15 +46,18 @@ pub unsafe fn trial(
     rate: f64,
     lanes: usize,
     fitted: bool,
+    holes: &[bool],
 ) -> Option<f64> {
     // SAFETY: the caller's promise, handed on.
     unsafe {
         match element {
             Element::F32 => {
-                try_elements::<f32>(element, values.cast(), window, rate, lanes, fitted)
+                let values = values.cast::<f32>();
+                try_elements(element, values, window, rate, lanes, fitted, holes)
             }
             Element::F64 => {
-                try_elements::<f64>(element, values.cast(), window, rate, lanes, fitted)
+                let values = values.cast::<f64>();
+                try_elements(element, values, window, rate, lanes, fitted, holes)
             }
         }
     }
@@ -68,10 +72,11 @@ unsafe fn try_elements<T: Float>(
     rate: f64,
     lanes: usize,
     fitted: bool,
+    holes: &[bool],
 ) -> Option<f64> {
     let indices = window.indices();
     // SAFETY: the caller promised that the window lies in the message.
-    let values: Vec<T> = indices
+    let mut values: Vec<T> = indices
         .iter()
         .map(|&index| unsafe { *message.add(index) })
         .collect();
@@ -86,6 +91,13 @@ unsafe fn try_elements<T: Float>(
         &window.axes,
         words.len(),
     )?;
+    let is_hole: Vec<bool> = indices
+        .iter()
+        .map(|&index| holes.get(index).copied().unwrap_or(false))
+        .collect();
+    if is_hole.contains(&true) {
+        mask::fill_holes(&mut values, &is_hole, &plan.smooth);
+    }
     let (scales, streams) = words.split_at_mut(plan.scale_words());
     let scaled = plan
         .fields
@@ -108,10 +120,12 @@ unsafe fn try_elements<T: Float>(
     if let Some(fields) = &plan.fields {
         scale::undo(&mut back, fields, scales);
     }
-    let lane_of = indices.iter().map(|index| index % lanes.max(1));
+    let lanes = lanes.max(1);
+    let places = indices.iter().zip(is_hole).zip(values.iter().zip(&back));
+    let wanted = places.filter(|((_, is_hole), _)| !is_hole);
     Some(lane_error(
-        values.iter().zip(&back).zip(lane_of),
-        lanes.max(1),
+        wanted.map(|((index, _), pair)| (pair, index % lanes)),
+        lanes,
     ))
 }
 

@@ -207,6 +207,7 @@ fn say_refusal(context: Context, source: &Source, refusal: Refusal, said: &mut b
         Refusal::Uncodable => "values that cannot be coded (NaN, infinite, or out of range)".into(),
         Refusal::Integers => "whole numbers only, which a program means exactly".into(),
         Refusal::NoRoom => "a mask of fill values that leaves too little room".into(),
+        Refusal::Sparse => "hardly any values but zeros, too few to tell what they are".into(),
         Refusal::Doubles => "doubles, sent as twice as many single-precision values".into(),
         Refusal::Guard(error) => format!(
             "a relative error of {error:.1e}, and TRANSPRESS_GUARD allows {bound:.1e} (too low a rate, or \

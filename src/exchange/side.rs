@@ -50,11 +50,22 @@ pub struct Side {
 }
 
 impl Side {
-    pub fn new(mpi: &Mpi, buffer: *mut u8, slices: Slices, handle: Handle) -> Result<Self> {
+    /// `comm` is a communicator of ours. The error is MPI's for a datatype that it would refuse.
+    pub fn new(
+        mpi: &Mpi,
+        comm: Handle,
+        buffer: *mut u8,
+        slices: Slices,
+        handle: Handle,
+    ) -> Result<Self> {
         let datatype = if slices.is_empty() {
             None
         } else {
-            Some(Datatype::of(mpi, mpi.abi.normalise(handle))?)
+            let datatype = Datatype::of(mpi, mpi.abi.normalise(handle))?;
+            if datatype.derived {
+                mpi.check_usable(datatype.handle, comm)?;
+            }
+            Some(datatype)
         };
         Ok(Self {
             buffer,

@@ -135,7 +135,8 @@ unsafe fn compressed(
         return Ok(Outcome::PassOn);
     }
     let side = |argument: Argument, slices| {
-        Side::new(mpi, argument.buffer.cast(), slices, argument.datatype)
+        let (comm, buffer) = (registration.private, argument.buffer.cast());
+        Side::new(mpi, comm, buffer, slices, argument.datatype)
     };
     let call = Call {
         collective,

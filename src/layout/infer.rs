@@ -206,10 +206,13 @@ unsafe fn best(pattern: Pattern, specimen: Specimen) -> (Layout, BitsPolicy) {
         // SAFETY: the caller's promise.
         let values =
             unsafe { std::slice::from_raw_parts(specimen.values.cast::<T>(), specimen.count) };
-        let filled = codec::without_fill_values(values);
-        let values = filled.as_deref().unwrap_or(values).as_ptr().cast();
-        // SAFETY: as many values as before, the same or a copy that lives on here.
-        unsafe { best_as_it_is(pattern, Specimen { values, ..specimen }) }
+        let Some((filled, holes)) = codec::without_fill_values(values) else {
+            // SAFETY: the caller's promise.
+            return unsafe { best_as_it_is(pattern, specimen, &[]) };
+        };
+        let values = filled.as_ptr().cast();
+        // SAFETY: as many values as before, in a copy that lives on here.
+        unsafe { best_as_it_is(pattern, Specimen { values, ..specimen }, &holes) }
     }
     // SAFETY: the caller's promise.
     unsafe {
@@ -222,12 +225,16 @@ unsafe fn best(pattern: Pattern, specimen: Specimen) -> (Layout, BitsPolicy) {
 
 /// # Safety
 /// As [`Inference::choose`].
-unsafe fn best_as_it_is(pattern: Pattern, specimen: Specimen) -> (Layout, BitsPolicy) {
+unsafe fn best_as_it_is(
+    pattern: Pattern,
+    specimen: Specimen,
+    holes: &[bool],
+) -> (Layout, BitsPolicy) {
     // SAFETY: the caller's promise.
     let focus = unsafe { codec::focus(pattern.element, specimen.values, specimen.count) };
     let error_along = |layout: &Layout, bits: BitsPolicy| {
         // SAFETY: the caller's promise.
-        unsafe { error_along(layout, bits, pattern, specimen, focus) }
+        unsafe { error_along(layout, bits, pattern, specimen, focus, holes) }
     };
     let layouts = if specimen.given.is_empty() {
         let strides = candidates::strides(pattern.divisor, |stride| {
@@ -312,12 +319,13 @@ unsafe fn error_along(
     pattern: Pattern,
     specimen: Specimen,
     focus: usize,
+    holes: &[bool],
 ) -> Option<f64> {
     let window = window(&layout.resolve(specimen.count)?, focus);
     let Specimen { values, rate, .. } = specimen;
     let (lanes, fitted) = (lanes(pattern.divisor), bits == BitsPolicy::Fitted);
     // SAFETY: the window is a part of the message.
-    unsafe { codec::trial(pattern.element, values, &window, rate, lanes, fitted) }
+    unsafe { codec::trial(pattern.element, values, &window, rate, lanes, fitted, holes) }
 }
 
 /// A box of a message that holds `focus`, about as long along each smooth axis.
@@ -427,19 +435,9 @@ mod tests {
                 values.extend((0..nx).map(|x| if is_land(x) { -1e34 } else { smooth(x, y, z) }));
             }
         }
-        let error = |text: &str| {
-            let axes = Layout::parse(text).unwrap().resolve(values.len()).unwrap();
-            let (words, guard) = (values.len() / 8, codec::Guard { error: None });
-            let (coding, even) = (codec::Coding::Zfp, codec::Bits::Even);
-            codec::round_trip(coding, &values, &axes, even, words, guard, 1)
-                .unwrap()
-                .encoded
-                .error
-                .unwrap()
-        };
+        // Scales for each x do no harm here, and are as good as none.
         let found = inferred(&values, nx * ny * nz, 8.0);
-        assert!(error(&found) < 2.0 * error("48,36,*"), "{found}");
-        assert!(10.0 * error(&found) < error("*"), "{found}");
+        assert!(["48,36,*", "48f,36,*"].contains(&&*found), "{found}");
     }
 
     #[test]

@@ -476,6 +476,14 @@ impl Mpi {
         Ok(datatype)
     }
 
+    /// The error of MPI for a datatype that cannot be used in messages, one that is not committed. `comm`
+    /// must be ours, so that the error comes back as a code.
+    pub fn check_usable(&self, datatype: Handle, comm: Handle) -> Result<()> {
+        let mut size = 0;
+        // SAFETY: MPI checks the handles and writes one int.
+        check(unsafe { (self.functions.pack_size)(1, datatype, comm, &raw mut size) })
+    }
+
     /// Copies `items` items of a datatype at `source` into `target`, one after the other.
     ///
     /// # Safety

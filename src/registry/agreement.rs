@@ -24,6 +24,7 @@ pub enum Verdict {
 /// What this rank wants for one communicator.
 pub struct Proposal {
     pub rank: usize,
+    size: usize,
     pub number: usize,
     pub name: String,
     pub terms: Terms,
@@ -69,6 +70,7 @@ impl Proposal {
         }
         Ok(Self {
             rank: mpi.rank(comm)?,
+            size: mpi.size(comm)?,
             number,
             terms: terms(settings, &name, number),
             name,
@@ -98,8 +100,20 @@ impl Proposal {
         if differing.is_empty() || !any_wants {
             return Ok(Verdict::Agreed { wanted: any_wants });
         }
-        // A rank whose settings are wrong has said so, and need not say that others differ from it.
-        if self.rank == 0 && !session::has_said_problems() {
+        // Where settings are wrong, one of the ranks whose they are says how: that is all there is to say.
+        // Rank 0 of MPI_COMM_WORLD has said its own already.
+        let distance = if session::has_problems() {
+            self.size - self.rank
+        } else {
+            0
+        };
+        let spokesman =
+            mpi.max_over(comm, c_int::try_from(distance).unwrap_or(c_int::MAX))? as usize;
+        if spokesman > 0 {
+            if spokesman == distance {
+                session::say_problems();
+            }
+        } else if self.rank == 0 {
             self.say(&differing);
         }
         Ok(Verdict::Differ)

@@ -358,6 +358,7 @@ fn reason(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Uncodable => "not codable".into(),
         Refusal::Integers => "whole numbers".into(),
+        Refusal::Sparse => "hardly any values but zeros".into(),
         Refusal::Doubles => "doubles in pairs".into(),
         Refusal::Guard(error) => format!("error {error:.1e}"),
         Refusal::NoRoom => "no room".into(),

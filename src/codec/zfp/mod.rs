@@ -137,6 +137,20 @@ pub unsafe fn sample_error<T: Value>(job: &EncodeJob<T>, every: usize) -> Sample
     unsafe { sample::sample_error(job, every) }
 }
 
+/// [`sample_error`] value by value: calls `visit` with the place (as a distance from the job's first value), the
+/// value, and the value that is decoded.
+///
+/// # Safety
+/// As [`sample_error`].
+pub unsafe fn sample_values<T: Value>(
+    job: &EncodeJob<T>,
+    every: usize,
+    visit: impl FnMut(isize, f64, f64),
+) {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { sample::sample(job, every, visit) };
+}
+
 /// [`encode`] with the instructions of a given kind of machine, for tests and benchmarks.
 ///
 /// # Safety

@@ -11,25 +11,52 @@ use super::{EncodeJob, Grid, Mode, SampledError, Value, stream_words};
 /// # Safety
 /// As [`super::sample_error`].
 pub unsafe fn sample_error<T: Value>(job: &EncodeJob<T>, every: usize) -> SampledError {
+    let mut error = SampledError::default();
+    let visit = |_: isize, value: f64, decoded: f64| {
+        let off = decoded - value;
+        error.max_abs = error.max_abs.max(off.abs());
+        error.sum_sq_err += off * off;
+        error.sum_sq += value * value;
+        error.values += 1;
+    };
+    // SAFETY: the caller's promise, handed on.
+    error.blocks = unsafe { sample(job, every, visit) };
+    error
+}
+
+/// Calls `visit` with the place (as a distance from the job's first value), the value and the decoded value
+/// of every value of every `every`-th block. Returns the number of blocks.
+///
+/// # Safety
+/// As [`super::sample_error`].
+pub unsafe fn sample<T: Value>(
+    job: &EncodeJob<T>,
+    every: usize,
+    visit: impl FnMut(isize, f64, f64),
+) -> usize {
     // SAFETY: the caller's promise, handed on.
     unsafe {
         match job.grid.dims {
-            1 => sample::<T, Line>(job, every),
-            2 => sample::<T, Square>(job, every),
-            _ => sample::<T, Cube>(job, every),
+            1 => sample_shape::<T, Line>(job, every, visit),
+            2 => sample_shape::<T, Square>(job, every, visit),
+            _ => sample_shape::<T, Cube>(job, every, visit),
         }
     }
 }
 
 /// # Safety
 /// As [`super::sample_error`].
-unsafe fn sample<T: Value, S: Shape>(job: &EncodeJob<T>, every: usize) -> SampledError {
-    let mut error = SampledError::default();
+unsafe fn sample_shape<T: Value, S: Shape>(
+    job: &EncodeJob<T>,
+    every: usize,
+    mut visit: impl FnMut(isize, f64, f64),
+) -> usize {
     if let Mode::Rate { block_bits } = job.mode
         && stream_words(&job.grid, block_bits) > job.words
     {
-        return error;
+        return 0;
     }
+    let mut blocks = 0;
     for block in (0..job.grid.blocks()).step_by(every.max(1)) {
         let place = Walk::new::<S>(&job.grid, block).step::<S>();
         let mut values = [T::default(); 64];
@@ -52,10 +79,21 @@ unsafe fn sample<T: Value, S: Shape>(job: &EncodeJob<T>, every: usize) -> Sample
         };
         // SAFETY: the caller's promise, handed on.
         let decoded = unsafe { decode_block(job, block, grid) };
-        error.blocks += 1;
-        add(&mut error, &values, &decoded, &grid);
+        blocks += 1;
+        let strides = job.grid.strides;
+        let [nx, ny, nz] = grid.extents;
+        for (z, y, x) in
+            (0..nz).flat_map(|z| (0..ny).flat_map(move |y| (0..nx).map(move |x| (z, y, x))))
+        {
+            let at = 16 * z + 4 * y + x;
+            let offset = place.offset
+                + x as isize * strides[0]
+                + y as isize * strides[1]
+                + z as isize * strides[2];
+            visit(offset, values[at].to_f64(), decoded[at].to_f64());
+        }
     }
-    error
+    blocks
 }
 
 /// Decodes one block of a job, which inside is a grid of its own: at fixed rate from the job's stream,
@@ -99,20 +137,4 @@ unsafe fn decode_block<T: Value>(job: &EncodeJob<T>, block: usize, grid: Grid) -
     // SAFETY: the grid is inside `decoded`.
     unsafe { arch.decode(&task) };
     decoded
-}
-
-fn add<T: Value>(error: &mut SampledError, values: &[T; 64], decoded: &[T; 64], grid: &Grid) {
-    let [nx, ny, nz] = grid.extents;
-    for z in 0..nz {
-        for y in 0..ny {
-            for x in 0..nx {
-                let i = 16 * z + 4 * y + x;
-                let (value, off) = (values[i].to_f64(), decoded[i].to_f64() - values[i].to_f64());
-                error.max_abs = error.max_abs.max(off.abs());
-                error.sum_sq_err += off * off;
-                error.sum_sq += value * value;
-                error.values += 1;
-            }
-        }
-    }
 }
