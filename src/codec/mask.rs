@@ -14,7 +14,7 @@ const RAREST: usize = 10_000;
 /// Values looked at for the range of what is not fill.
 const SAMPLE: usize = 1024;
 /// Times that holes are smoothed.
-const SWEEPS: usize = 8;
+const SWEEPS: usize = 3;
 
 /// Fill values and their places.
 #[derive(Clone, Debug, PartialEq)]

@@ -111,9 +111,10 @@ pub unsafe fn encode(
                 stats.error.add(error);
             }
             if let Some(pattern) = pattern {
+                let (peer, refused) = (source.peer, outcome.is_err());
                 outgoing
                     .inference
-                    .record(pattern, source.peer, error, exponent);
+                    .record(pattern, peer, error, exponent, refused);
             }
         }
         outcomes
