@@ -85,6 +85,21 @@ fn some_message_is_coded(registration: &Registration, terms: &Terms, side: &Side
     some_pair_allows && matches!(form, Form::Coded(_))
 }
 
+/// What this rank sends, ready for MPI.
+struct Outbound {
+    half: Half,
+    forms: Vec<Form>,
+    escaped: Vec<Escaped>,
+}
+
+/// Where what this rank receives goes to.
+struct Inbound {
+    half: Half,
+    forms: Vec<Form>,
+    /// Into slots, from which it is yet to be read.
+    staged: bool,
+}
+
 /// # Safety
 /// As [`run`].
 unsafe fn exchange(
@@ -97,110 +112,123 @@ unsafe fn exchange(
         mpi, registration, ..
     } = context;
     let mut working = registration.working();
-    let working = &mut *working;
-    let mut staging = std::mem::take(&mut working.staging);
-
     let started = Instant::now();
-    let send_forms = forms(context, source, |peer| working.sent[peer].holds_back());
-    let receive_forms = forms(context, &call.receive, |peer| {
-        working.received[peer].holds_back()
-    });
-    let must_stage = call.send.is_none();
-    let mut escaped = Vec::new();
-    let send = match direct(context, source, &send_forms).filter(|_| !must_stage) {
-        Some(half) => half,
-        None => {
-            let slots = &mut staging.send;
-            slots.arrange(send_forms.iter().map(Form::wire_bytes));
-            let state = &mut working.outgoing;
-            // SAFETY: the caller's promise.
-            escaped =
-                unsafe { outgoing::encode(context, source, &send_forms, slots, state, stats)? };
-            slots.half(mpi)?
-        }
-    };
-    record_sent(working, &send_forms, &escaped);
+    // SAFETY: the caller's promise.
+    let outbound = unsafe { outbound(context, call, source, &mut working, stats)? };
     // Everything that is sent has been read by now or lies where MPI itself will read it, so that writing
     // to the receive buffer is safe even if the program aliases the two.
     let self_copied = match &call.send {
         // SAFETY: the caller's promise.
         Some(send) => unsafe {
-            copy_self(
-                mpi,
-                registration.private,
-                registration.rank,
-                send,
-                &call.receive,
-            )?
+            let (comm, rank) = (registration.private, registration.rank);
+            copy_self(mpi, comm, rank, send, &call.receive)?
         },
         None => true,
     };
-    let direct_receive = direct(context, &call.receive, &receive_forms);
-    let is_staged = direct_receive.is_none();
-    let receive = match direct_receive {
-        Some(half) => half,
-        None => staged_receive(mpi, &receive_forms, &mut staging.receive)?,
-    };
+    let inbound = inbound(context, &call.receive, &mut working)?;
     let encoded = Instant::now();
 
     // SAFETY: both halves describe slots of ours or the program's own buffers.
-    match unsafe { mpi.alltoallv(&send, &receive, registration.comm) } {
+    match unsafe { mpi.alltoallv(&outbound.half, &inbound.half, registration.comm) } {
         Some(result) => result.map_err(Failure::Raised)?,
         None => return Err(Failure::Told(too_large())),
     }
-    let mut wired = Instant::now();
-    stats.encode += (encoded - started).as_secs_f64();
-    stats.wire += (wired - encoded).as_secs_f64();
-
-    let received = if is_staged {
-        // SAFETY: the caller's promise.
-        unsafe {
-            incoming::decode(
-                context,
-                &call.receive,
-                &receive_forms,
-                &staging.receive,
-                &mut working.received,
-            )?
-        }
-    } else {
-        Received::default()
-    };
+    let wired = Instant::now();
+    // SAFETY: the caller's promise.
+    let received = unsafe { read(context, &call.receive, &inbound, &mut working)? };
     let decoded = Instant::now();
-    stats.decode += (decoded - wired).as_secs_f64();
+    let Outbound { forms, escaped, .. } = outbound;
     // SAFETY: the caller's promise.
     unsafe {
-        escape::exchange(
-            mpi,
-            registration,
-            &escaped,
-            &received.escaped,
-            &call.receive,
-        )?;
+        let incoming = &received.escaped;
+        escape::exchange(mpi, registration, &escaped, incoming, &call.receive)?;
     }
-    wired = Instant::now();
-    stats.wire += (wired - decoded).as_secs_f64();
-    stats.count_sent(
-        registration.rank,
-        source,
-        &send_forms,
-        escaped.iter().map(|one| one.peer),
-    );
-    working.staging = staging;
+    stats.encode += (encoded - started).as_secs_f64();
+    stats.wire += (wired - encoded + decoded.elapsed()).as_secs_f64();
+    stats.decode += (decoded - wired).as_secs_f64();
+    let escaped = escaped.iter().map(|one| one.peer);
+    stats.count_sent(registration.rank, source, &forms, escaped);
 
-    if let Some((peer, fault)) = received.faults.first() {
-        return Err(Failure::Told(format!(
+    match received.faults.first() {
+        Some((peer, fault)) => Err(Failure::Told(format!(
             "message from rank {peer} to rank {}: {fault}",
             registration.rank
-        )));
+        ))),
+        None if !self_copied => Err(Failure::Told(format!(
+            "rank {} sends itself another length than it receives",
+            registration.rank
+        ))),
+        None => Ok(()),
     }
-    if !self_copied {
-        let rank = registration.rank;
-        return Err(Failure::Told(format!(
-            "rank {rank} sends itself another length than it receives"
-        )));
+}
+
+/// Codes what this rank sends. Under `MPI_IN_PLACE` all of it is staged, since it lies where the received
+/// will be.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn outbound(
+    context: Context,
+    call: &Call,
+    source: &Side,
+    working: &mut Working,
+    stats: &mut CallStats,
+) -> Result<Outbound, Error> {
+    let forms = forms(context, source, |peer| working.sent[peer].holds_back());
+    let in_place = call.send.is_none();
+    let mut escaped = Vec::new();
+    let half = match direct(context, source, &forms).filter(|_| !in_place) {
+        Some(half) => half,
+        None => {
+            let slots = &mut working.staging.send;
+            slots.arrange(forms.iter().map(Form::wire_bytes));
+            let state = &mut working.outgoing;
+            // SAFETY: the caller's promise.
+            escaped = unsafe { outgoing::encode(context, source, &forms, slots, state, stats)? };
+            slots.half(context.mpi)?
+        }
+    };
+    record_sent(working, &forms, &escaped);
+    Ok(Outbound {
+        half,
+        forms,
+        escaped,
+    })
+}
+
+/// Makes room for what this rank receives.
+fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbound, Error> {
+    let forms = forms(context, side, |peer| working.received[peer].holds_back());
+    Ok(match direct(context, side, &forms) {
+        Some(half) => Inbound {
+            half,
+            forms,
+            staged: false,
+        },
+        None => Inbound {
+            half: staged_receive(context.mpi, &forms, &mut working.staging.receive)?,
+            forms,
+            staged: true,
+        },
+    })
+}
+
+/// Reads what was received into the blocks of the program.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn read(
+    context: Context,
+    side: &Side,
+    inbound: &Inbound,
+    working: &mut Working,
+) -> Result<Received, Error> {
+    if !inbound.staged {
+        return Ok(Received::default());
     }
-    Ok(())
+    let (slots, backoffs) = (&working.staging.receive, &mut working.received);
+    // SAFETY: the caller's promise.
+    unsafe { incoming::decode(context, side, &inbound.forms, slots, backoffs) }
 }
 
 /// The form of each message. `holds_back` is asked for those that would be compressed, and counts them.

@@ -85,7 +85,6 @@ functions! {
         type_contiguous = "PMPI_Type_contiguous"(c_int, Handle, HandleOut);
         type_commit = "PMPI_Type_commit"(HandleOut);
         type_free = "PMPI_Type_free"(HandleOut);
-        pack_size = "PMPI_Pack_size"(c_int, Handle, Handle, IntOut);
         pack = "PMPI_Pack"(*const c_void, c_int, Handle, *mut c_void, c_int, IntOut, Handle);
         unpack = "PMPI_Unpack"(*const c_void, c_int, IntOut, *mut c_void, c_int, Handle, Handle);
     }

@@ -479,9 +479,10 @@ impl Mpi {
     /// The error of MPI for a datatype that cannot be used in messages, one that is not committed. `comm`
     /// must be ours, so that the error comes back as a code.
     pub fn check_usable(&self, datatype: Handle, comm: Handle) -> Result<()> {
-        let mut size = 0;
-        // SAFETY: MPI checks the handles and writes one int.
-        check(unsafe { (self.functions.pack_size)(1, datatype, comm, &raw mut size) })
+        // Packing nothing: MPI_Pack_size does not look whether a datatype is committed.
+        let nothing = [0u8; 8];
+        // SAFETY: a buffer of no items.
+        unsafe { self.pack(nothing.as_ptr().cast(), 0, datatype, &mut [0; 8], comm) }
     }
 
     /// Copies `items` items of a datatype at `source` into `target`, one after the other.
