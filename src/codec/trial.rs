@@ -242,3 +242,59 @@ pub unsafe fn roughness(
         }
     }
 }
+
+/// Values that [`magnitude_spread`] looks at.
+const MAGNITUDES: usize = 1 << 14;
+
+/// How unlike in magnitude the values of a lane are, around `focus`: the mean over the lanes of the variance
+/// of log2 |x|. It is least where a lane holds values of one quantity only.
+///
+/// # Safety
+/// `values` must point to `count` readable values of the element, aligned for it.
+pub unsafe fn magnitude_spread(
+    element: Element,
+    values: *const u8,
+    count: usize,
+    focus: usize,
+    lanes: usize,
+) -> f64 {
+    fn of<T: Float>(values: &[T], focus: usize, lanes: usize) -> f64 {
+        let first = focus.saturating_sub(MAGNITUDES / 2);
+        let first = first.min(values.len().saturating_sub(MAGNITUDES));
+        // Sums of log2 |x| and of its square, and how many.
+        let mut sums = vec![(0.0, 0.0, 0.0); lanes];
+        for (index, &value) in values[first..].iter().take(MAGNITUDES).enumerate() {
+            let magnitude = value.into().abs();
+            if magnitude.is_normal() {
+                let log = magnitude.log2();
+                let (sum, squares, count) = &mut sums[(first + index) % lanes];
+                (*sum, *squares, *count) = (*sum + log, *squares + log * log, *count + 1.0);
+            }
+        }
+        let known = sums.into_iter().filter(|(.., count)| *count > 1.0);
+        let variances = known.map(|(sum, squares, count): (f64, f64, f64)| {
+            (squares - sum * sum / count) / (count - 1.0)
+        });
+        let (sum, lanes) = variances.fold((0.0, 0u32), |(sum, lanes), one| (sum + one, lanes + 1));
+        if lanes == 0 {
+            f64::INFINITY
+        } else {
+            sum / f64::from(lanes)
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match element {
+            Element::F32 => of(
+                std::slice::from_raw_parts(values.cast::<f32>(), count),
+                focus,
+                lanes,
+            ),
+            Element::F64 => of(
+                std::slice::from_raw_parts(values.cast::<f64>(), count),
+                focus,
+                lanes,
+            ),
+        }
+    }
+}

@@ -240,9 +240,11 @@ unsafe fn best_as_it_is(
 ) -> (Layout, BitsPolicy) {
     // SAFETY: the caller's promise.
     let focus = unsafe { codec::focus(pattern.element, specimen.values, specimen.count) };
+    // SAFETY: the caller's promise.
+    let lanes = unsafe { lanes(pattern, specimen, focus) };
     let error_along = |layout: &Layout, bits: BitsPolicy| {
         // SAFETY: the caller's promise.
-        unsafe { error_along(layout, bits, pattern, specimen, focus, holes) }
+        unsafe { error_along(layout, bits, pattern, specimen, focus, lanes, holes) }
     };
     let layouts = if specimen.given.is_empty() {
         let strides = candidates::strides(pattern.divisor, |stride| {
@@ -329,11 +331,12 @@ unsafe fn error_along(
     pattern: Pattern,
     specimen: Specimen,
     focus: usize,
+    lanes: usize,
     holes: &[bool],
 ) -> Option<f64> {
     let window = window(&layout.resolve(specimen.count)?, focus);
     let Specimen { values, rate, .. } = specimen;
-    let (lanes, fitted) = (lanes(pattern.divisor), bits == BitsPolicy::Fitted);
+    let fitted = bits == BitsPolicy::Fitted;
     // SAFETY: the window is a part of the message.
     unsafe { codec::trial(pattern.element, values, &window, rate, lanes, fitted, holes) }
 }
@@ -389,12 +392,30 @@ fn window(axes: &Axes, focus: usize) -> Window {
     }
 }
 
-/// The largest divisor that is not above [`MOST_LANES`].
-fn lanes(divisor: usize) -> usize {
-    (1..=MOST_LANES.min(divisor))
-        .rev()
-        .find(|&lanes| divisor.is_multiple_of(lanes))
-        .unwrap_or(1)
+/// The divisor, up to [`MOST_LANES`], whose lanes hold values of the most alike magnitudes; of about equally
+/// good ones the smallest. So every quantity of a message has lanes of its own.
+///
+/// # Safety
+/// As [`Inference::choose`].
+unsafe fn lanes(pattern: Pattern, specimen: Specimen, focus: usize) -> usize {
+    let spreads: Vec<(f64, usize)> = (1..=MOST_LANES.min(pattern.divisor))
+        .filter(|&lanes| pattern.divisor.is_multiple_of(lanes))
+        .map(|lanes| {
+            let Specimen { values, count, .. } = specimen;
+            // SAFETY: the caller's promise.
+            let spread =
+                unsafe { codec::magnitude_spread(pattern.element, values, count, focus, lanes) };
+            (spread, lanes)
+        })
+        .collect();
+    let least = spreads
+        .iter()
+        .map(|(spread, _)| *spread)
+        .fold(f64::INFINITY, f64::min);
+    let good = spreads
+        .iter()
+        .find(|(spread, _)| *spread <= least * 1.05 + 1e-3);
+    good.map_or(1, |(_, lanes)| *lanes)
 }
 
 impl Layout {
