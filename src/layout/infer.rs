@@ -21,7 +21,7 @@ const FINALISTS: usize = 8;
 /// A layout with more axes, or scales, must be so much better.
 const BETTER: f64 = 0.9;
 /// Fitting bits takes longer than sharing them out evenly, and must leave no more than this of the error.
-const WORTH_FITTING: f64 = 0.6;
+const WORTH_FITTING: f64 = 0.9;
 /// A layout is looked for again when the error has grown by this since it was found …
 const DRIFT: f64 = 8.0;
 /// … and at most once in so many messages.
@@ -334,32 +334,35 @@ unsafe fn error_along(
     lanes: usize,
     holes: &[bool],
 ) -> Option<f64> {
-    let window = window(&layout.resolve(specimen.count)?, focus);
+    let window = window(&layout.resolve(specimen.count)?, focus, lanes);
     let Specimen { values, rate, .. } = specimen;
     let fitted = bits == BitsPolicy::Fitted;
     // SAFETY: the window is a part of the message.
     unsafe { codec::trial(pattern.element, values, &window, rate, lanes, fitted, holes) }
 }
 
-/// A box of a message that holds `focus`, about as long along each smooth axis.
-fn window(axes: &Axes, focus: usize) -> Window {
-    let mut budget = WINDOW;
+/// A box of a message that holds `focus`, about as long along each smooth axis. Axes within the `lanes` are
+/// not cut, so that every quantity is in it.
+fn window(axes: &Axes, focus: usize, lanes: usize) -> Window {
+    let mut reach = 1;
+    let is_cut: Vec<bool> = axes
+        .iter()
+        .map(|&(kind, extent)| {
+            reach *= extent as usize;
+            kind == Kind::Smooth && reach > lanes
+        })
+        .collect();
     let mut lengths: Vec<usize> = axes
         .iter()
         .map(|&(kind, extent)| match kind {
-            Kind::Field => (extent as usize).min(MOST_FIELDS),
+            Kind::Field => (extent as usize).min(MOST_FIELDS.max(lanes)),
             _ => extent as usize,
         })
         .collect();
-    for (&(kind, _), length) in axes.iter().zip(&lengths) {
-        if kind != Kind::Smooth {
-            budget /= length.max(&1);
-        }
-    }
+    let whole = is_cut.iter().zip(&lengths).filter(|(is_cut, _)| !**is_cut);
+    let mut budget = WINDOW / whole.map(|(_, &length)| length).product::<usize>().max(1);
     // Short axes first, so that what they leave goes to the long ones.
-    let mut smooth: Vec<usize> = (0..axes.len())
-        .filter(|&axis| axes[axis].0 == Kind::Smooth)
-        .collect();
+    let mut smooth: Vec<usize> = (0..axes.len()).filter(|&axis| is_cut[axis]).collect();
     smooth.sort_by_key(|&axis| lengths[axis]);
     for (index, &axis) in smooth.iter().enumerate() {
         let axes_left = (smooth.len() - index) as f64;
@@ -508,7 +511,7 @@ mod tests {
                     axes: extents,
                     strides,
                     start,
-                } = window(&axes, focus);
+                } = window(&axes, focus, 1);
                 let reach: usize = extents
                     .iter()
                     .zip(&strides)
