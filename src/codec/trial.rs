@@ -157,6 +157,20 @@ fn lane_error<'a, T: Float>(
     }
 }
 
+/// Calls a function of values, generic over their type, with the `count` values of an element at a pointer.
+macro_rules! with_values {
+    ($element:ident, $values:ident, $count:ident, $function:ident($($argument:ident),*)) => {
+        match $element {
+            Element::F32 => {
+                $function(std::slice::from_raw_parts($values.cast::<f32>(), $count), $($argument),*)
+            }
+            Element::F64 => {
+                $function(std::slice::from_raw_parts($values.cast::<f64>(), $count), $($argument),*)
+            }
+        }
+    };
+}
+
 /// The index around which most of a message's energy (sum of squares) lies, looked for in pieces; 0 where
 /// there is none.
 ///
@@ -182,12 +196,7 @@ pub unsafe fn focus(element: Element, values: *const u8, count: usize) -> usize 
         })
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        match element {
-            Element::F32 => strongest(std::slice::from_raw_parts(values.cast::<f32>(), count)),
-            Element::F64 => strongest(std::slice::from_raw_parts(values.cast::<f64>(), count)),
-        }
-    }
+    unsafe { with_values!(element, values, count, strongest()) }
 }
 
 /// Pairs that [`roughness`] looks at.
@@ -227,20 +236,7 @@ pub unsafe fn roughness(
         }
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        match element {
-            Element::F32 => of(
-                std::slice::from_raw_parts(values.cast::<f32>(), count),
-                focus,
-                stride,
-            ),
-            Element::F64 => of(
-                std::slice::from_raw_parts(values.cast::<f64>(), count),
-                focus,
-                stride,
-            ),
-        }
-    }
+    unsafe { with_values!(element, values, count, of(focus, stride)) }
 }
 
 /// Values that [`magnitude_spread`] looks at.
@@ -283,18 +279,5 @@ pub unsafe fn magnitude_spread(
         }
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        match element {
-            Element::F32 => of(
-                std::slice::from_raw_parts(values.cast::<f32>(), count),
-                focus,
-                lanes,
-            ),
-            Element::F64 => of(
-                std::slice::from_raw_parts(values.cast::<f64>(), count),
-                focus,
-                lanes,
-            ),
-        }
-    }
+    unsafe { with_values!(element, values, count, of(focus, lanes)) }
 }
