@@ -76,7 +76,7 @@ fn main() {
                 payload: &mut payload,
             }];
             // SAFETY: the message describes a live vector.
-            let done = unsafe { codec::encode(&mut message, Guard { error: guard }, |_| false, 1) };
+            let done = unsafe { codec::encode(&mut message, Guard::of(guard), |_| false, 1) };
             assert!(done[0].is_ok());
         });
         let mut back = vec![0f32; values.len()];

@@ -26,7 +26,7 @@ enum {
   TRANSPRESS_BAD_ARGUMENT = 3,   /* value out of range, layout that cannot be read, intercommunicator */
   TRANSPRESS_NOT_REGISTERED = 4, /* the communicator carries no registration */
   TRANSPRESS_DISAGREE = 5,       /* the ranks of the communicator gave different values */
-  TRANSPRESS_NOT_AVAILABLE = 6,  /* this version cannot do it yet */
+  TRANSPRESS_NOT_AVAILABLE = 6,  /* the codec that TRANSPRESS_CODEC names cannot */
   TRANSPRESS_FAILED = 7          /* MPI failed, or was not initialised, or is finalised */
 };
 
@@ -72,7 +72,8 @@ static inline int transpress_set_rate(MPI_Comm comm, double bits_per_value) {
   TRANSPRESS_FORWARD_("transpress_set_rate", (MPI_Comm, double), (comm, bits_per_value));
 }
 
-/* Collective over comm. Largest absolute error. TRANSPRESS_NOT_AVAILABLE in this version. */
+/* Collective over comm. Largest absolute error of a value, above 0; replaces the rate, until a rate is set again.
+ * Codec zfp alone has one: TRANSPRESS_NOT_AVAILABLE with the others. */
 static inline int transpress_set_tolerance(MPI_Comm comm, double absolute) {
   TRANSPRESS_FORWARD_("transpress_set_tolerance", (MPI_Comm, double), (comm, absolute));
 }

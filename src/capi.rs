@@ -5,6 +5,7 @@ use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi};
 use crate::registry::{self, Known, Registration, Verdict};
 use crate::session;
+use crate::settings::{Codec, RATES, is_tolerance};
 use std::ffi::{CStr, c_char, c_double, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -36,9 +37,6 @@ pub struct StatsOut {
     worst_error: f64,
     mean_error: f64,
 }
-
-/// Bits per value that a rate may be.
-const RATES: std::ops::RangeInclusive<f64> = 1.0..=64.0;
 
 /// Runs the body of an entry point where MPI is there and a communicator can carry a registration. No
 /// panic leaves here.
@@ -136,8 +134,14 @@ fn set_bytes(comm: Handle, element: Option<&str>) -> c_int {
     })
 }
 
-fn set_tolerance(comm: Handle) -> c_int {
-    enter_registered(comm, |_, _| Code::NotAvailable)
+fn set_tolerance(comm: Handle, absolute: f64) -> c_int {
+    if session::settings().codec != Codec::Zfp {
+        return enter_registered(comm, |_, _| Code::NotAvailable);
+    }
+    let given = Some(absolute).filter(|&absolute| is_tolerance(absolute));
+    change_terms(comm, given, |registration, absolute| {
+        registration.change_terms(|terms| terms.tolerance = Some(absolute));
+    })
 }
 
 fn add_layout(comm: Handle, layout: Result<Layout, String>) -> c_int {
@@ -238,8 +242,8 @@ export! {
     "transpress_unregister", "transpress_unregister_f", unregister_() comm => unregister(comm);
     "transpress_set_rate", "transpress_set_rate_f", set_rate_(bits_per_value: c_double) comm =>
         set_rate(comm, bits_per_value);
-    "transpress_set_tolerance", "transpress_set_tolerance_f", set_tolerance_(_absolute: c_double) comm =>
-        set_tolerance(comm);
+    "transpress_set_tolerance", "transpress_set_tolerance_f", set_tolerance_(absolute: c_double) comm =>
+        set_tolerance(comm, absolute);
     "transpress_set_bytes", "transpress_set_bytes_f", set_bytes_(element: *const c_char) comm =>
         // SAFETY: the caller's promise.
         set_bytes(comm, unsafe { text(element) });

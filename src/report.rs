@@ -4,7 +4,7 @@ mod gather;
 mod table;
 
 use crate::codec::ErrorSample;
-use crate::exchange::{Collective, Form, Side};
+use crate::exchange::{Collective, Side};
 use crate::mpi::Mpi;
 use crate::registry::{self, Registration};
 use crate::settings;
@@ -29,47 +29,33 @@ pub struct CallStats {
     pub error: ErrorSample,
 }
 
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was not to be compressed.
+    Raw,
+    Compressed,
+    /// It was to be, but could not.
+    Escaped,
+}
+
 impl CallStats {
     /// A call that goes to MPI as it is.
     pub fn count_raw(&mut self, rank: usize, side: &Side) {
-        for bytes in (0..side.ranks())
-            .filter(|&peer| peer != rank)
-            .map(|peer| side.bytes(peer) as u64)
-        {
-            self.raw += u64::from(bytes > 0);
-            self.bytes_before += bytes;
-            self.bytes_after += bytes;
+        for peer in (0..side.ranks()).filter(|&peer| peer != rank) {
+            self.count(Fate::Raw, side.bytes(peer), side.bytes(peer));
         }
     }
 
-    /// The messages of a call, of which those to the ranks `escaped` followed raw.
-    pub fn count_sent(
-        &mut self,
-        rank: usize,
-        side: &Side,
-        forms: &[Form],
-        escaped: impl Iterator<Item = usize>,
-    ) {
-        for (peer, form) in forms.iter().enumerate().filter(|(peer, _)| *peer != rank) {
-            let bytes = side.bytes(peer) as u64;
-            self.bytes_before += bytes;
-            match form {
-                Form::Coded(coded) => {
-                    self.compressed += 1;
-                    self.bytes_after += coded.wire_bytes as u64;
-                }
-                // A foreign type goes from where it lies, whatever its form says.
-                Form::Raw(_) => {
-                    self.raw += u64::from(bytes > 0);
-                    self.bytes_after += bytes;
-                }
-            }
+    /// A message to another rank, of so many bytes before and on the wire.
+    pub fn count(&mut self, fate: Fate, before: usize, after: usize) {
+        match fate {
+            Fate::Raw => self.raw += u64::from(before > 0),
+            Fate::Compressed => self.compressed += 1,
+            Fate::Escaped => self.escaped += 1,
         }
-        for peer in escaped {
-            self.compressed -= 1;
-            self.escaped += 1;
-            self.bytes_after += side.bytes(peer) as u64;
-        }
+        self.bytes_before += before as u64;
+        self.bytes_after += after as u64;
     }
 
     fn merge(&mut self, other: &Self) {

@@ -19,7 +19,7 @@ use tracing::level_filters::LevelFilter;
 
 pub use per_comm::{PerComm, Selector};
 pub use problem::Problem;
-pub use read::RATES;
+pub use read::{RATES, is_tolerance};
 use table::{Reader, VARIABLES};
 
 use crate::codec::Element;
@@ -36,6 +36,8 @@ pub struct Settings {
     pub codec: Codec,
     /// Bits per value on the wire.
     pub rate: PerComm<f64>,
+    /// Largest absolute error, instead of a rate.
+    pub tolerance: Option<f64>,
     /// What messages of MPI_BYTE hold; `None` leaves them alone.
     pub bytes: PerComm<Option<Element>>,
     /// Layouts for every communicator; empty where they are to be found in the data.
@@ -48,6 +50,7 @@ pub struct Settings {
     pub min_bytes: usize,
     pub on_node: OnNode,
     pub mode: Mode,
+    pub engine: Engine,
     /// Codec threads per rank.
     pub threads: usize,
     pub report: Report,
@@ -69,6 +72,7 @@ pub enum Codec {
     Zfp,
     Fp16,
     Bf16,
+    Lossless,
     Off,
 }
 
@@ -78,6 +82,7 @@ impl Codec {
             Self::Zfp => "zfp",
             Self::Fp16 => "fp16",
             Self::Bf16 => "bf16",
+            Self::Lossless => "lossless",
             Self::Off => "off",
         }
     }
@@ -113,6 +118,27 @@ impl Mode {
         match self {
             Self::On => "on",
             Self::Off => "off",
+        }
+    }
+}
+
+/// How compressed messages travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Pairwise where some message is long, collective where none is.
+    Auto,
+    /// In one Alltoallv of the MPI.
+    Collective,
+    /// Point to point, while others are being coded.
+    Pairwise,
+}
+
+impl Engine {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Collective => "collective",
+            Self::Pairwise => "pairwise",
         }
     }
 }
@@ -182,15 +208,18 @@ impl Settings {
     /// comparison takes place at all, so it cannot be compared here.
     pub fn agreement(&self, name: &str, number: usize) -> Vec<(&'static str, String)> {
         let bytes = self.bytes.get(name, number).map_or("off", Element::as_str);
+        let tolerance = self
+            .tolerance
+            .map_or("unset".into(), |tolerance| tolerance.to_string());
         vec![
             ("TRANSPRESS_CODEC", self.codec.as_str().into()),
             ("TRANSPRESS_RATE", self.rate.get(name, number).to_string()),
-            // No rank can set one yet; one that tries differs in validity.
-            ("TRANSPRESS_TOLERANCE", "unset".into()),
+            ("TRANSPRESS_TOLERANCE", tolerance),
             ("TRANSPRESS_BYTES", bytes.into()),
             ("TRANSPRESS_MIN_BYTES", self.min_bytes.to_string()),
             ("TRANSPRESS_ON_NODE", self.on_node.as_str().into()),
             ("TRANSPRESS_MODE", self.mode.as_str().into()),
+            ("TRANSPRESS_ENGINE", self.engine.as_str().into()),
             (
                 VALIDITY,
                 if self.valid { "valid" } else { "invalid" }.into(),
@@ -206,6 +235,7 @@ impl Settings {
             comms: Comms::Registered,
             codec: Codec::Off,
             rate: PerComm::all(0.0),
+            tolerance: None,
             bytes: PerComm::all(None),
             layouts: Vec::new(),
             bits: None,
@@ -213,6 +243,7 @@ impl Settings {
             min_bytes: 0,
             on_node: OnNode::Auto,
             mode: Mode::Off,
+            engine: Engine::Auto,
             threads: 0,
             report: Report::Off,
             log: LevelFilter::OFF,

@@ -4,6 +4,7 @@
 
 use crate::codec::{Coding, Element};
 use crate::layout::{Kind, MAX_AXES};
+use std::ops::RangeInclusive;
 
 /// Bytes of the header, a multiple of 8 so that the payload is aligned.
 pub const HEADER_BYTES: usize = 48;
@@ -16,12 +17,17 @@ pub fn wire_bytes(count: usize, rate: f64) -> usize {
     (HEADER_BYTES + (count as f64 * rate / 8.0).ceil() as usize).next_multiple_of(8)
 }
 
+/// Bytes of a message whose values are in it as they are: more than any compressed one has.
+pub fn raw_wire_bytes(count: usize, element: Element) -> usize {
+    (HEADER_BYTES + count * element.bytes()).next_multiple_of(8)
+}
+
 /// What only the sender knows, and what lets the receiver check the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub coding: Coding,
     pub element: Element,
-    /// Nothing usable follows: the values come raw, point to point.
+    /// The values are not coded: they come as they are, in this message or point to point.
     pub escaped: bool,
     /// The payload begins with a mask of fill values.
     pub masked: bool,
@@ -84,6 +90,16 @@ impl std::fmt::Display for Fault {
 }
 
 impl Header {
+    /// As words of little-endian bytes.
+    pub fn to_words(&self) -> [u64; HEADER_BYTES / 8] {
+        let bytes = self.to_bytes();
+        let mut words = [0; HEADER_BYTES / 8];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_ne_bytes(*bytes);
+        }
+        words
+    }
+
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -109,12 +125,13 @@ impl Header {
         bytes
     }
 
-    /// Reads and checks a header against the facts this rank holds.
+    /// Reads and checks a header against the facts this rank holds: how many values the message may have,
+    /// and how many bytes it has.
     pub fn read(
         bytes: &[u8],
         coding: Coding,
         element: Element,
-        count: usize,
+        counts: RangeInclusive<usize>,
         wire_bytes: usize,
     ) -> Result<Self, Fault> {
         let bytes: &[u8; HEADER_BYTES] = bytes
@@ -143,8 +160,10 @@ impl Header {
         };
         expect("codec", bytes[5].into(), coding as usize)?;
         expect("element size", bytes[6].into(), element.bytes())?;
-        let sent = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
-        expect("count", sent as usize, count)?;
+        let count = (u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32) as usize;
+        if !counts.contains(&count) {
+            expect("count", count, *counts.end())?;
+        }
         expect("message length", u32_at(16) as usize * 8, wire_bytes)?;
 
         let kinds = u16::from_le_bytes([bytes[22], bytes[23]]);
@@ -202,7 +221,8 @@ mod tests {
     }
 
     fn read(bytes: &[u8], of: &Header) -> Result<Header, Fault> {
-        Header::read(bytes, of.coding, of.element, of.count, of.wire_bytes)
+        let counts = of.count..=of.count;
+        Header::read(bytes, of.coding, of.element, counts, of.wire_bytes)
     }
 
     #[test]

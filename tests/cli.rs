@@ -230,8 +230,8 @@ mod run_program {
                 "TRANSPRESS_GUARD=2: accepted is a number above 0 and below 1, or off",
             ),
             (
-                &["--tolerance", "1"],
-                "TRANSPRESS_TOLERANCE=1: not yet available; accepted is unset",
+                &["--tolerance", "-1"],
+                "TRANSPRESS_TOLERANCE=-1: accepted is a number above 0",
             ),
         ] {
             let mut arguments = arguments.to_vec();

@@ -34,7 +34,7 @@ fn message(coding: Coding, rate: f64, layout: &str, bits: Bits, values: &[f32]) 
             payload: &mut payload,
         }];
         // SAFETY: the message describes a live slice.
-        let done = unsafe { codec::encode(&mut messages, Guard { error: None }, |_| false, 1) };
+        let done = unsafe { codec::encode(&mut messages, Guard::OFF, |_| false, 1) };
         done[0].unwrap()
     };
     let header = Header {
@@ -52,7 +52,7 @@ fn message(coding: Coding, rate: f64, layout: &str, bits: Bits, values: &[f32]) 
 }
 
 fn decoded(bytes: &[u8], coding: Coding) -> Vec<f32> {
-    let header = Header::read(bytes, coding, Element::F32, COUNT, bytes.len()).unwrap();
+    let header = Header::read(bytes, coding, Element::F32, COUNT..=COUNT, bytes.len()).unwrap();
     let payload: Vec<u64> = bytes[HEADER_BYTES..]
         .chunks_exact(8)
         .map(|word| u64::from_le_bytes(word.try_into().unwrap()))

@@ -35,6 +35,57 @@ fn zfp_16_on_any_number_of_ranks() {
     }
 }
 
+/// Point to point, whatever the messages' lengths.
+#[test]
+fn pairwise_on_any_number_of_ranks() {
+    for mpi in BOTH {
+        for ranks in [1, 2, 3, 4, 7] {
+            compressed(mpi, ranks, "zfp", "16", 1e-4, 5e-4)
+                .env("TRANSPRESS_ENGINE", "pairwise")
+                .output()
+                .passes()
+                .complains_of_nothing();
+        }
+    }
+}
+
+#[test]
+fn casts_pairwise() {
+    for (mpi, codec, error) in [(Mpi::OpenMpi, "fp16", 5e-4), (Mpi::Mpich, "bf16", 4e-3)] {
+        compressed(mpi, 3, codec, "16", error, error)
+            .env("TRANSPRESS_ENGINE", "pairwise")
+            .output()
+            .passes()
+            .complains_of_nothing();
+    }
+}
+
+/// Messages whose length the data decide.
+#[test]
+fn without_loss() {
+    for mpi in BOTH {
+        for ranks in [2, 3] {
+            compressed(mpi, ranks, "lossless", "16", 0.0, 0.0)
+                .output()
+                .passes()
+                .complains_of_nothing();
+        }
+    }
+}
+
+#[test]
+fn within_a_tolerance() {
+    for mpi in BOTH {
+        for (ranks, tolerance) in [(2, 1e-3), (3, 1e-6), (4, 0.1)] {
+            compressed(mpi, ranks, "zfp", "16", tolerance, tolerance)
+                .env("TRANSPRESS_TOLERANCE", tolerance)
+                .output()
+                .passes()
+                .complains_of_nothing();
+        }
+    }
+}
+
 #[test]
 fn other_rates() {
     for (mpi, rate, f32, f64) in [
@@ -123,9 +174,15 @@ fn calls_with_large_counts() {
 /// it makes of it depends on who comes first.
 #[test]
 fn one_buffer_for_both_sides() {
-    for ranks in [2, 3] {
+    for (ranks, engine) in [
+        (2, "collective"),
+        (3, "collective"),
+        (2, "pairwise"),
+        (3, "pairwise"),
+    ] {
         Run::new(Mpi::OpenMpi, "aliased")
             .ranks(ranks)
+            .env("TRANSPRESS_ENGINE", engine)
             .env("TRANSPRESS_REPORT", "off")
             .env("TRANSPRESS_COMMS", "all")
             .env("CHECK_COMPRESSED", 1)

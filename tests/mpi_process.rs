@@ -183,8 +183,13 @@ fn errors_go_to_the_handler_of_the_communicator() {
 /// Never a crash, never silent zeros.
 #[test]
 fn a_broken_header_is_an_error() {
-    for mpi in BOTH {
-        let run = compressed(mpi, "error_handler").ranks(3);
+    for (mpi, engine) in BOTH
+        .into_iter()
+        .flat_map(|mpi| [(mpi, "collective"), (mpi, "pairwise")])
+    {
+        let run = compressed(mpi, "error_handler")
+            .ranks(3)
+            .env("TRANSPRESS_ENGINE", engine);
         let output = run
             .tool_after("corrupt-tool")
             .arg("header")

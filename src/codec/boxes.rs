@@ -23,6 +23,9 @@ pub struct Streams {
 }
 
 impl Boxes {
+    /// As many words as a message may want.
+    pub const UNLIMITED: usize = usize::MAX / 64;
+
     /// `None` where the axes do not make up the count, or a block would get fewer bits than its header.
     pub fn new(element: Element, count: usize, axes: &Axes, words: usize) -> Option<Self> {
         let header_bits = match element {
@@ -43,6 +46,11 @@ impl Boxes {
     /// ZFP blocks of the message.
     pub fn blocks(&self) -> usize {
         self.grids.iter().map(|(_, grid)| grid.blocks()).sum()
+    }
+
+    /// Offset of the first value, and the grid, of each box.
+    pub fn grids(&self) -> &[(usize, Grid)] {
+        &self.grids
     }
 
     pub fn len(&self) -> usize {

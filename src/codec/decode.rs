@@ -1,10 +1,11 @@
 //! Payloads → values.
 
+use super::boxes::Boxes;
 use super::float::Float;
 use super::mask::Mask;
 use super::plan::Plan;
 use super::zfp::DecodeJob;
-use super::{Coding, Element, cast, fit, scale, zfp};
+use super::{Coding, Element, cast, fit, lossless, scale, zfp};
 use crate::layout::Axes;
 
 /// One message to be decoded. `values` has room for `count` values, aligned for their type.
@@ -70,7 +71,12 @@ unsafe fn decode_elements<T: Float>(
     }
     read(&mut opened, threads, decoded);
     for message in &mut opened {
-        if let Some(fields) = &message.plan.fields {
+        if let Some(fields) = message
+            .plan
+            .fields
+            .as_ref()
+            .filter(|_| decoded[message.index])
+        {
             scale::undo(message.target, fields, message.words);
         }
         if let Some(mask) = &message.mask {
@@ -88,13 +94,22 @@ fn open<'a, T>(index: usize, message: &Decode<'a>, target: &'a mut [T]) -> Optio
         mask = Some(found);
         words = &words[length..];
     }
-    let plan = Plan::new(
-        message.coding,
-        message.element,
-        message.count,
-        message.axes,
-        words.len(),
-    )?;
+    // Bits that are not shared out evenly are as many as the sender says. Without axes, the room decides how a
+    // flat message is folded.
+    let is_free = message.fitted && !message.axes.is_empty();
+    let room = if is_free || message.coding == Coding::Lossless {
+        Boxes::UNLIMITED
+    } else {
+        words.len()
+    };
+    let Decode {
+        coding,
+        element,
+        count,
+        axes,
+        ..
+    } = *message;
+    let plan = Plan::new(coding, element, count, axes, room)?;
     Some(Opened {
         index,
         plan,
@@ -108,7 +123,10 @@ fn open<'a, T>(index: usize, message: &Decode<'a>, target: &'a mut [T]) -> Optio
 fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [bool]) {
     let (mut jobs, mut owners) = (Vec::new(), Vec::new());
     for message in opened.iter_mut() {
-        let words = &message.words[message.plan.scale_words()..];
+        let Some(words) = message.words.get(message.plan.scale_words()..) else {
+            decoded[message.index] = false;
+            continue;
+        };
         match message.plan.coding {
             Coding::Zfp => {
                 let boxes = zfp_jobs(&message.plan, message.fitted, words, message.target);
@@ -118,6 +136,10 @@ fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [bool]
             }
             Coding::Fp16 => decoded[message.index] = cast::from_f16(words, message.target),
             Coding::Bf16 => decoded[message.index] = cast::from_bf16(words, message.target),
+            Coding::Lossless => {
+                decoded[message.index] =
+                    lossless::decode(&message.plan.boxes, words, message.target);
+            }
         }
     }
     // SAFETY: targets are disjoint boxes of slices that `opened` borrows, streams are parts of payloads.

@@ -1,5 +1,7 @@
 //! Values → payloads.
 
+use super::boxes::Boxes;
+use super::decode::decode_streams;
 use super::float::Float;
 use super::lies::{are_doubles, are_integers, are_sparse};
 use super::mask::Mask;
@@ -7,7 +9,7 @@ use super::plan::Plan;
 use super::quality::Tally;
 use super::scale::Scales;
 use super::survey::{Survey, spread};
-use super::{Coding, Element, cast, fit, scale, zfp};
+use super::{Coding, Element, cast, fit, lossless, scale, zfp};
 use crate::layout::Axes;
 use std::borrow::Cow;
 
@@ -31,11 +33,16 @@ pub enum Bits {
     /// As many as each needs for one error bound, the smallest for which the message fits. With the
     /// exponent that an earlier message like this one came to, if there was one.
     Fitted(Option<i16>),
+    /// As many as each needs to keep every error at or below 2 to this power; however long the message gets.
+    /// Axes must be given.
+    Bounded(i16),
 }
 
 /// A payload that is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Encoded {
+    /// Words of the payload that are used: all of them, unless the data decide it.
+    pub words: usize,
     /// It begins with a mask.
     pub masked: bool,
     /// The axes left blocks too few bits, and were not used.
@@ -61,16 +68,34 @@ pub enum Refusal {
     Guard(f64),
     /// The axes do not make up the count, or the mask leaves too little room.
     NoRoom,
+    /// It would not get shorter, or only by more error than the bound allows.
+    NoGain,
 }
 
-/// What is checked before a message is sent. With `None` every message that can be coded is.
+/// What is checked before a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guard {
-    /// Largest relative L2 error.
+    /// Messages that are not what their type says, or that a program means exactly, are refused.
+    pub against_lies: bool,
+    /// Largest relative L2 error; with `None` every message that can be coded is sent.
     pub error: Option<f64>,
 }
 
 impl Guard {
+    pub const OFF: Self = Self {
+        against_lies: false,
+        error: None,
+    };
+
+    /// As a user sets it: with a bound, or not at all.
+    pub fn of(error: Option<f64>) -> Self {
+        let against_lies = error.is_some();
+        Self {
+            against_lies,
+            error,
+        }
+    }
+
     fn check(self, error: f64) -> Result<(), Refusal> {
         match self.error {
             // An error that is not a number is refused as well.
@@ -128,6 +153,8 @@ struct Prepared<'a, T: Float> {
     scales: Option<Scales>,
     /// The payload after mask and scales.
     streams: &'a mut [u64],
+    /// Words before the streams, and words of the streams that are used.
+    words: (usize, usize),
     bits: Bits,
     /// The exponent of the error bound, once bits have been fitted.
     exponent: Option<i16>,
@@ -156,22 +183,20 @@ unsafe fn encode_elements<T: Float>(
             Err(refusal) => outcomes[index] = Err(refusal),
         }
     }
-    let is_coded = code(&mut prepared, threads);
-    for (message, is_coded) in prepared.iter_mut().zip(is_coded) {
-        outcomes[message.index] = if !is_coded {
-            Err(Refusal::Uncodable)
-        } else {
+    let coded = code(&mut prepared, threads);
+    for (message, coded) in prepared.iter_mut().zip(coded) {
+        outcomes[message.index] = coded.and_then(|()| {
             let measured = guard.error.is_some() || measure(message.index);
             let error = measured.then(|| sample_error(message));
-            error
-                .map_or(Ok(()), |error| guard.check(error))
-                .map(|()| Encoded {
-                    masked: message.masked,
-                    flat: message.flat,
-                    exponent: message.exponent,
-                    error,
-                })
-        };
+            error.map_or(Ok(()), |error| guard.check(error))?;
+            Ok(Encoded {
+                words: message.words.0 + message.words.1,
+                masked: message.masked,
+                flat: message.flat,
+                exponent: message.exponent,
+                error,
+            })
+        });
     }
 }
 
@@ -182,7 +207,7 @@ fn prepare<'a, T: Float>(
     values: &'a [T],
     guard: Guard,
 ) -> Result<Prepared<'a, T>, Refusal> {
-    if guard.error.is_some() {
+    if guard.against_lies && message.coding != Coding::Lossless {
         if are_integers(values) {
             return Err(Refusal::Integers);
         }
@@ -196,10 +221,12 @@ fn prepare<'a, T: Float>(
     let survey = Survey::of(values).ok_or(Refusal::NoRoom)?;
     let mask = match message.coding {
         Coding::Zfp => Mask::find(values, &survey).map_err(|_| Refusal::Uncodable)?,
+        Coding::Lossless => None,
         // These code each value by itself, so that finite fill values harm no others.
         Coding::Fp16 | Coding::Bf16 if survey.codable => None,
         Coding::Fp16 | Coding::Bf16 => return Err(Refusal::Uncodable),
     };
+    let payload_words = message.payload.len();
     let mut words = &mut *message.payload;
     if let Some(mask) = &mask {
         let section = mask.to_words(values.len());
@@ -211,17 +238,17 @@ fn prepare<'a, T: Float>(
         head.copy_from_slice(&section);
         words = rest;
     }
-    let plan_along = |axes: &Axes| {
-        Plan::new(
-            message.coding,
-            message.element,
-            values.len(),
-            axes,
-            words.len(),
-        )
+    let room = match message.coding {
+        Coding::Lossless => Boxes::UNLIMITED,
+        _ => words.len(),
     };
+    let plan_along =
+        |axes: &Axes| Plan::new(message.coding, message.element, values.len(), axes, room);
     let along_axes = plan_along(message.axes);
     let flat = along_axes.is_none();
+    if flat && matches!(message.bits, Bits::Bounded(_)) {
+        return Err(Refusal::NoRoom);
+    }
     let plan = along_axes
         .or_else(|| plan_along(&Axes::new()))
         .ok_or(Refusal::NoRoom)?;
@@ -248,43 +275,89 @@ fn prepare<'a, T: Float>(
         flat,
         source,
         scales,
+        words: (payload_words - streams.len(), streams.len()),
         streams,
         bits: message.bits,
         exponent: None,
     })
 }
 
-/// Fills the streams; for each message, whether it could be coded.
-fn code<T: Float>(prepared: &mut [Prepared<T>], threads: usize) -> Vec<bool> {
-    let mut coded = vec![true; prepared.len()];
+/// Fills the streams; for each message, why it could not be coded.
+fn code<T: Float>(prepared: &mut [Prepared<T>], threads: usize) -> Vec<Result<(), Refusal>> {
+    let mut coded = vec![Ok(()); prepared.len()];
     let (mut jobs, mut owners) = (Vec::new(), Vec::new());
     for (owner, message) in prepared.iter_mut().enumerate() {
-        match message.plan.coding {
-            Coding::Zfp => {
-                let boxes = &message.plan.boxes;
-                if let Bits::Fitted(hint) = message.bits {
-                    message.exponent = fit::encode(boxes, &message.source, hint, message.streams);
+        let cast = |done: bool| done.then_some(()).ok_or(Refusal::Uncodable);
+        coded[owner] = match message.plan.coding {
+            Coding::Zfp => match fit(message) {
+                Some(fitted) => fitted,
+                None => {
+                    let (source, boxes) = (message.source.as_ptr(), &message.plan.boxes);
+                    let streams = &mut *message.streams;
+                    // SAFETY: the source holds all values of the message.
+                    let boxes = unsafe { boxes.encode_jobs(source, &boxes.even(), streams) };
+                    owners.extend(std::iter::repeat_n(owner, boxes.len()));
+                    let is_there = !boxes.is_empty();
+                    jobs.extend(boxes);
+                    cast(is_there)
                 }
-                if message.exponent.is_some() {
-                    continue;
-                }
-                let source = message.source.as_ptr();
-                // SAFETY: the source holds all values of the message.
-                let boxes = unsafe { boxes.encode_jobs(source, &boxes.even(), message.streams) };
-                coded[owner] = !boxes.is_empty();
-                owners.extend(std::iter::repeat_n(owner, boxes.len()));
-                jobs.extend(boxes);
-            }
-            Coding::Fp16 => coded[owner] = cast::to_f16(&message.source, message.streams),
-            Coding::Bf16 => coded[owner] = cast::to_bf16(&message.source, message.streams),
-        }
+            },
+            Coding::Fp16 => cast(cast::to_f16(&message.source, message.streams)),
+            Coding::Bf16 => cast(cast::to_bf16(&message.source, message.streams)),
+            Coding::Lossless => exactly(message),
+        };
     }
     // SAFETY: sources and streams are borrowed by `prepared`; boxes of a message have streams of their own.
     let done = unsafe { zfp::encode(&jobs, threads) };
     for (owner, done) in owners.into_iter().zip(done) {
-        coded[owner] &= !done.overflow && done.nonfinite_blocks == 0;
+        if done.overflow || done.nonfinite_blocks > 0 {
+            coded[owner] = Err(Refusal::Uncodable);
+        }
     }
     coded
+}
+
+/// Codes a message by an error bound, where it has one or one is found; `None` where its bits are to be shared
+/// out evenly.
+fn fit<T: Float>(message: &mut Prepared<T>) -> Option<Result<(), Refusal>> {
+    match message.bits {
+        Bits::Even => None,
+        Bits::Bounded(exponent) => Some(bound(message, exponent)),
+        Bits::Fitted(hint) => {
+            let boxes = &message.plan.boxes;
+            message.exponent = fit::encode(boxes, &message.source, hint, message.streams);
+            message.exponent.map(|_| Ok(()))
+        }
+    }
+}
+
+/// Codes a message without loss.
+fn exactly<T: Float>(message: &mut Prepared<T>) -> Result<(), Refusal> {
+    let boxes = &message.plan.boxes;
+    let words = lossless::encode(boxes, &message.source, message.streams);
+    message.words.1 = words.ok_or(Refusal::NoGain)?;
+    Ok(())
+}
+
+/// Codes a message with errors of at most 2 to the power of `exponent`.
+fn bound<T: Float>(message: &mut Prepared<T>, exponent: i16) -> Result<(), Refusal> {
+    let (boxes, source) = (&message.plan.boxes, &*message.source);
+    let words = fit::encode_bounded(boxes, source, exponent, message.streams);
+    message.words.1 = words.ok_or(Refusal::NoGain)?;
+    message.exponent = Some(exponent);
+    if fit::is_certain::<T>(source, exponent) {
+        return Ok(());
+    }
+    let mut back = vec![T::default(); source.len()];
+    let words = &message.streams[..message.words.1];
+    decode_streams(&message.plan, true, words, &mut back);
+    let bound = 2f64.powi(exponent.into());
+    let keeps = |(&value, &back): (&T, &T)| (value.into() - back.into()).abs() <= bound;
+    if source.iter().zip(&back).all(keeps) {
+        Ok(())
+    } else {
+        Err(Refusal::NoGain)
+    }
 }
 
 /// Values of a cast message, and blocks of a ZFP message, whose error is measured.
@@ -299,6 +372,7 @@ fn sample_error<T: Float>(message: &mut Prepared<T>) -> f64 {
         Coding::Zfp => return sample_blocks(message),
         Coding::Fp16 => cast::through_f16,
         Coding::Bf16 => cast::through_bf16,
+        Coding::Lossless => return 0.0,
     };
     spread(&message.source, CAST_SAMPLE).for_each(|value| tally.add(value, through(value)));
     tally.error_of_message(message.source.len(), message.peak)

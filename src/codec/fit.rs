@@ -50,6 +50,28 @@ pub fn encode<T: Float>(
     is_there.then_some(found)
 }
 
+/// Codes the values with errors of at most 2 to the power of `exponent`. Returns the words that it takes; `None`
+/// where there are not as many.
+pub fn encode_bounded<T: Float>(
+    boxes: &Boxes,
+    values: &[T],
+    exponent: i16,
+    room: &mut [u64],
+) -> Option<usize> {
+    try_bound(boxes, values, exponent, room).map(|left| room.len() - left)
+}
+
+/// Bits of a value's mantissa that rounding in the transforms may reach.
+const ROUNDED_BITS: i16 = 6;
+
+/// Whether the bound holds whatever the values are. Planes are cut off so late that what they hold adds up to
+/// less than a quarter of it (15/4 for each axis of the inverse transform, against the 4 that libzfp's
+/// accuracy mode allows for, and 4 more); rounding, to the mantissa's end within a block, must not make up
+/// the rest.
+pub fn is_certain<T: Float>(values: &[T], exponent: i16) -> bool {
+    exponent >= peak_exponent(values) - T::MANTISSA_BITS + ROUNDED_BITS
+}
+
 /// The smallest exponent from `lowest` on that fits, when `good` does.
 fn smallest_below(good: i16, lowest: i16, fits: &mut impl FnMut(i16) -> bool) -> i16 {
     let (mut good, mut step) = (good, 1);

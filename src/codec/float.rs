@@ -4,8 +4,10 @@ use super::cast::Cast;
 use super::{Element, zfp};
 
 /// A value type of a message.
-pub trait Float: zfp::Value + Cast + Into<f64> + PartialOrd + Default {
+pub trait Float: zfp::Value + zfp_rs::ZfpScalar + Cast + Into<f64> + PartialOrd + Default {
     const ELEMENT: Element;
+    /// The leading one among them.
+    const MANTISSA_BITS: i16;
 
     /// Values from this magnitude up, infinities and NaN are not coded: rounding could carry them to
     /// infinity.
@@ -24,6 +26,7 @@ pub trait Float: zfp::Value + Cast + Into<f64> + PartialOrd + Default {
 
 impl Float for f32 {
     const ELEMENT: Element = Element::F32;
+    const MANTISSA_BITS: i16 = 24;
 
     fn is_codable(self) -> bool {
         self.to_bits() & 0x7fff_ffff < 252 << 23
@@ -62,6 +65,7 @@ impl Float for f32 {
 
 impl Float for f64 {
     const ELEMENT: Element = Element::F64;
+    const MANTISSA_BITS: i16 = 53;
 
     fn is_codable(self) -> bool {
         self.to_bits() & 0x7fff_ffff_ffff_ffff < 2044 << 52

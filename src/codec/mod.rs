@@ -2,7 +2,7 @@
 //!
 //! A collective hands over all its messages at once: one pass of the thread pool, later one launch on a
 //! GPU, codes them all. The payload of a message is, in this order: the mask (where there is one), the
-//! scales of the field axis (where there is one), and the ZFP streams or 16-bit floats.
+//! scales of the field axis (where there is one), and the ZFP streams, 16-bit floats or lossless chunks.
 
 mod boxes;
 mod cast;
@@ -12,6 +12,7 @@ mod encode;
 mod fit;
 mod float;
 mod lies;
+mod lossless;
 mod mask;
 mod plan;
 mod quality;
@@ -36,4 +37,6 @@ pub enum Coding {
     Zfp,
     Fp16,
     Bf16,
+    /// Exactly.
+    Lossless,
 }

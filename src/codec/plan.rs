@@ -26,7 +26,7 @@ impl Plan {
         axes: &Axes,
         words: usize,
     ) -> Option<Self> {
-        if coding != Coding::Zfp {
+        if matches!(coding, Coding::Fp16 | Coding::Bf16) {
             return Some(Self {
                 coding,
                 fields: None,

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::layout::Layout;
 
-    const NO_GUARD: Guard = Guard { error: None };
+    const NO_GUARD: Guard = Guard::OFF;
 
     #[test]
     fn values_come_back_nearly_and_fill_values_exactly() {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn what_is_refused_is_told() {
         let integers: Vec<f64> = (0..100).map(f64::from).collect();
-        let guard = Guard { error: Some(1e-2) };
+        let guard = Guard::of(Some(1e-2));
         let refusal = round_trip(
             Coding::Zfp,
             &integers,

@@ -1,96 +1,122 @@
 //! The axes of each message that a call sends: the user's layouts, else those found in the data.
 
 use super::context::Context;
-use super::outgoing::Source;
+use super::message::Message;
 use super::side::Side;
 use crate::codec::Coding;
-use crate::layout::{Axes, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor};
+use crate::layout::{Axes, Inference, Kind, Layout, MAX_AXES, Pattern, Specimen, common_divisor};
 use crate::registry::Registration;
 use crate::wire::fnv1a;
 
-/// Gives every source its axes and its share of bits. Returns the pattern under which these were looked for.
+/// Bits per value that layouts are compared at where there is no rate.
+const SEARCH_RATE: f64 = 16.0;
+
+/// Gives every message its axes. `specimen` is where the values of the longest one are. Returns the pattern
+/// under which these were looked for.
 ///
 /// # Safety
-/// Each source must point to its values.
+/// The specimen must point to these values.
 pub unsafe fn choose(
     context: Context,
     side: &Side,
-    sources: &mut [Source],
+    messages: &mut [Message],
+    longest: usize,
+    specimen: *const u8,
     inference: &mut Inference,
 ) -> Option<Pattern> {
-    if context.terms.coding != Coding::Zfp || sources.is_empty() {
+    if matches!(context.terms.coding, Coding::Fp16 | Coding::Bf16) {
         return None;
     }
-    let given = given_layouts(context, sources);
+    let given = given_layouts(context, messages);
     // A call has one send type, so that all its messages have one element.
-    let largest = sources.iter().max_by_key(|source| source.coded.count)?;
+    let coded = messages.get(longest)?.coded;
     // The block that stays here has the same inner axes.
     let own = side
         .values(context.registration.rank, context.terms.bytes)
         .map(|own| own.count);
-    let counts = sources.iter().map(|source| source.coded.count).chain(own);
+    let counts = messages
+        .iter()
+        .map(|message| message.coded.count)
+        .chain(own);
     let pattern = Pattern {
-        call: call_hash(context, sources, &given),
-        element: largest.coded.element,
-        complex: largest.coded.complex,
+        call: call_hash(context, messages, &given),
+        element: coded.element,
+        complex: coded.complex,
         divisor: common_divisor(counts),
     };
+    let rate = if context.terms.is_variable() {
+        SEARCH_RATE
+    } else {
+        context.terms.rate
+    };
     let specimen = Specimen {
-        values: largest.pointer,
-        count: largest.coded.count,
-        rate: context.terms.rate,
+        values: specimen,
+        count: coded.count,
+        rate,
         datatype: &side.datatype_extents(context.mpi),
         given: &given,
         bits: context.settings.bits,
     };
     // SAFETY: the caller's promise.
-    let choice = unsafe { inference.choose(pattern, specimen) };
-    for source in sources {
-        let found = choice.map(|choice| &choice.layout);
+    let found = unsafe { inference.choose(pattern, specimen) };
+    for message in messages {
         let layouts = given.iter().chain(found.filter(|_| given.is_empty()));
-        source.axes = layouts
-            .filter_map(|layout| resolve(layout, source))
+        message.axes = layouts
+            .filter_map(|layout| resolve(layout, message))
             .next()
             .unwrap_or_default();
-        if let Some(choice) = choice {
-            source.bits = choice.bits(source.peer);
+        if context.terms.is_variable() {
+            without_scales(&mut message.axes, message.coded.count);
         }
     }
     Some(pattern)
 }
 
+/// Axes for errors that are bounded one and all: a scale would change what is allowed, and small fields are safe
+/// beside large ones.
+fn without_scales(axes: &mut Axes, count: usize) {
+    if axes.is_empty() {
+        axes.extend(u32::try_from(count).map(|count| (Kind::Smooth, count)));
+    }
+    for (kind, _) in axes {
+        if *kind == Kind::Field {
+            *kind = Kind::Smooth;
+        }
+    }
+}
+
 /// The user's layouts, where one fits a message of the call. Says once if they never do.
-fn given_layouts(context: Context, sources: &[Source]) -> Vec<Layout> {
+fn given_layouts(context: Context, messages: &[Message]) -> Vec<Layout> {
     let mut layouts = context.registration.layouts();
     let fits = |layout: &Layout| {
-        sources
+        messages
             .iter()
-            .any(|source| resolve(layout, source).is_some())
+            .any(|message| resolve(layout, message).is_some())
     };
     if layouts.known.is_empty() || layouts.known.iter().any(fits) {
         layouts.misfit_said = true;
         return layouts.known.clone();
     }
     if !std::mem::replace(&mut layouts.misfit_said, true) && context.registration.rank == 0 {
-        say_misfit(context.registration, &layouts.known, sources);
+        say_misfit(context.registration, &layouts.known, messages);
     }
     Vec::new()
 }
 
-fn resolve(layout: &Layout, source: &Source) -> Option<Axes> {
-    let with_parts = source.coded.complex.then(|| layout.with_complex_parts());
+fn resolve(layout: &Layout, message: &Message) -> Option<Axes> {
+    let with_parts = message.coded.complex.then(|| layout.with_complex_parts());
     let axes = with_parts
         .as_ref()
         .unwrap_or(layout)
-        .resolve(source.coded.count)?;
+        .resolve(message.coded.count)?;
     (axes.len() <= MAX_AXES).then_some(axes)
 }
 
 /// Tells calls with different counts apart.
-fn call_hash(context: Context, sources: &[Source], given: &[Layout]) -> u64 {
-    let numbers = sources
+fn call_hash(context: Context, messages: &[Message], given: &[Layout]) -> u64 {
+    let numbers = messages
         .iter()
-        .flat_map(|source| [source.peer, source.coded.count]);
+        .flat_map(|message| [message.peer, message.coded.count]);
     let numbers = numbers.chain([context.collective as usize]);
     let mut bytes: Vec<u8> = numbers
         .flat_map(|number| (number as u64).to_le_bytes())
@@ -101,13 +127,13 @@ fn call_hash(context: Context, sources: &[Source], given: &[Layout]) -> u64 {
     fnv1a(&bytes)
 }
 
-fn say_misfit(registration: &Registration, layouts: &[Layout], sources: &[Source]) {
+fn say_misfit(registration: &Registration, layouts: &[Layout], messages: &[Message]) {
     let layouts = layouts
         .iter()
         .map(Layout::to_string)
         .collect::<Vec<_>>()
         .join(";");
-    let mut counts: Vec<_> = sources.iter().map(|source| source.coded.count).collect();
+    let mut counts: Vec<_> = messages.iter().map(|message| message.coded.count).collect();
     counts.sort_unstable();
     counts.dedup();
     counts.truncate(4);

@@ -1,6 +1,6 @@
 //! What the steps of one all-to-all share.
 
-use super::{Coded, Collective};
+use super::Collective;
 use crate::mpi::Mpi;
 use crate::registry::{Registration, Terms};
 use crate::settings::Settings;
@@ -17,16 +17,3 @@ pub struct Context<'a> {
 
 /// Words of a message before its payload.
 pub const HEADER_WORDS: usize = HEADER_BYTES / 8;
-
-impl Coded {
-    /// Bytes of the values.
-    pub fn raw_bytes(&self) -> usize {
-        self.count * self.element.bytes()
-    }
-
-    /// Room for the values, aligned for any of them.
-    pub fn room(&self, words: &mut Vec<u64>) -> *mut u8 {
-        words.resize(self.raw_bytes().div_ceil(8), 0);
-        words.as_mut_ptr().cast()
-    }
-}

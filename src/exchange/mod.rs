@@ -1,27 +1,33 @@
 //! Who sends how many bytes to whom.
 //!
 //! Every decision about a pair of ranks in this folder rests on facts that both hold: the type
-//! signature, the count, the agreed terms, the node, and the escapes that went between them before.
+//! signature, the count, the agreed terms, the node, and the escapes that went between them before. Which
+//! engine carries a call rests on facts that hold for the whole communicator.
 
 mod axes;
 mod backoff;
 mod collective;
 mod context;
-mod escape;
-mod incoming;
+mod engine;
+mod form;
+mod message;
 mod outgoing;
+mod pairwise;
 mod side;
-mod staging;
 
 pub use backoff::Backoff;
-pub use collective::{Failure, Outcome, run};
+pub use collective::{Staging, free_unit_types};
+pub use engine::{Choice, Engine};
 pub use outgoing::Outgoing;
+pub use pairwise::Pool;
 pub use side::{Side, Slices};
-pub use staging::{Staging, free_unit_types};
 
-use crate::codec::Element;
-use crate::registry::{Registration, Terms};
-use crate::wire;
+use crate::mpi::{Error, Mpi};
+use crate::registry::Registration;
+use crate::report::CallStats;
+use crate::session;
+use crate::wire::Fault;
+use context::Context;
 
 /// The program's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,63 +53,84 @@ pub struct Call {
     pub receive: Side,
 }
 
-/// How one message travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// As it is, this many bytes.
-    Raw(usize),
-    /// Compressed.
-    Coded(Coded),
-}
-
-/// A compressed message, as far as both ends know it beforehand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coded {
-    pub element: Element,
-    /// Values are pairs of real and imaginary part.
-    pub complex: bool,
-    pub count: usize,
-    pub wire_bytes: usize,
-}
-
-impl Form {
-    pub fn wire_bytes(&self) -> usize {
-        match self {
-            Self::Raw(bytes) => *bytes,
-            Self::Coded(coded) => coded.wire_bytes,
-        }
+impl Call {
+    /// Where what is sent lies.
+    fn source(&self) -> &Side {
+        self.send.as_ref().unwrap_or(&self.receive)
     }
 }
 
-/// Whether messages between this rank and `peer` may be compressed, as far as nodes decide it.
-fn peer_allows(registration: &Registration, terms: &Terms, peer: usize) -> bool {
-    use crate::settings::OnNode;
-    match terms.on_node {
-        OnNode::Compress => true,
-        OnNode::Raw => !registration.on_node[peer],
-        OnNode::Auto => !(registration.spans_nodes && registration.on_node[peer]),
+/// What became of a call.
+pub enum Outcome {
+    /// The results are in the program's buffers.
+    Done,
+    /// It is to go to MPI as the program made it. Every rank of the communicator passes it on alike, or
+    /// stands in the same MPI function.
+    PassOn,
+}
+
+pub enum Failure {
+    /// The communicator's error handler has been called.
+    Raised(Error),
+    /// MPI gave this code for one of our own calls.
+    Code(Error),
+    /// What went wrong, in words.
+    Told(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Code(error)
     }
 }
 
-/// The form of a message of `values` (none: not floats) that is `bytes` long, between ranks whose nodes
-/// allow compression.
-fn form(terms: &Terms, bytes: usize, values: Option<side::Values>) -> Form {
-    let Some(side::Values {
-        element,
-        complex,
-        count,
-    }) = values
-    else {
-        return Form::Raw(bytes);
+/// What a call came to whose messages have all been read.
+fn verdict(context: Context, faults: &[(usize, Fault)], self_copied: bool) -> Result<(), Failure> {
+    let rank = context.registration.rank;
+    match faults.first() {
+        Some((peer, fault)) => Err(Failure::Told(format!(
+            "message from rank {peer} to rank {rank}: {fault}"
+        ))),
+        None if !self_copied => Err(Failure::Told(format!(
+            "rank {rank} sends itself another length than it receives"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Performs an all-to-all on a registered communicator.
+///
+/// # Safety
+/// The call must describe live buffers, as MPI asks of the program.
+pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result<Outcome, Failure> {
+    let terms = registration.terms();
+    let context = Context {
+        mpi,
+        registration,
+        terms: &terms,
+        settings: session::settings(),
+        collective: call.collective,
     };
-    let wire_bytes = wire::wire_bytes(count, terms.rate);
-    if bytes < terms.min_bytes || wire_bytes >= bytes {
-        return Form::Raw(bytes);
-    }
-    Form::Coded(Coded {
-        element,
-        complex,
-        count,
-        wire_bytes,
-    })
+    let mut stats = CallStats {
+        calls: 1,
+        ..CallStats::default()
+    };
+    let mut working = registration.working();
+    let engine = engine::of(context, call, &mut working)?;
+    // SAFETY: the caller's promise.
+    let result = unsafe {
+        match engine {
+            Engine::Plain => {
+                stats.count_raw(registration.rank, call.source());
+                Ok(Outcome::PassOn)
+            }
+            Engine::Collective => collective::exchange(context, call, &mut working, &mut stats)
+                .map(|()| Outcome::Done),
+            Engine::Pairwise => {
+                pairwise::exchange(context, call, &mut working, &mut stats).map(|()| Outcome::Done)
+            }
+        }
+    };
+    registration.stats().add(call.collective, &stats);
+    result
 }

@@ -6,8 +6,32 @@ use crate::signature::{self, Content, Datatype};
 use std::ffi::c_int;
 use std::ops::Range;
 
-/// Most bytes that one call of MPI_Pack gets; its arguments are ints.
-const PACK_BYTES: usize = 1 << 30;
+/// Most bytes that one call of MPI gets; its arguments are ints.
+pub const PIECE_BYTES: usize = 1 << 30;
+
+/// Something that MPI sends or receives at once.
+pub struct Piece {
+    pub start: *mut u8,
+    pub items: c_int,
+    pub datatype: Handle,
+    pub bytes: usize,
+}
+
+impl Piece {
+    /// Pieces of some bytes in a row, cut alike at both ends of a message.
+    pub fn of_bytes(mpi: &Mpi, start: *mut u8, bytes: usize) -> impl Iterator<Item = Self> {
+        let datatype = mpi.abi.byte;
+        (0..bytes).step_by(PIECE_BYTES).map(move |at| {
+            let bytes = PIECE_BYTES.min(bytes - at);
+            Self {
+                start: start.wrapping_add(at),
+                items: bytes as c_int,
+                datatype,
+                bytes,
+            }
+        })
+    }
+}
 
 /// Items and displacement of each rank's block, in items of the datatype.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,6 +151,52 @@ impl Side {
         start.addr().is_multiple_of(align).then_some(start)
     }
 
+    /// The block of `peer` as MPI can send it or receive it where it lies; `None` where it has gaps and is too
+    /// long for one piece. Empty where it is.
+    pub fn pieces(&self, mpi: &Mpi, peer: usize) -> Option<Vec<Piece>> {
+        let bytes = self.bytes(peer);
+        let Some(datatype) = self.datatype.filter(|_| bytes > 0) else {
+            return Some(Vec::new());
+        };
+        let start = self.start(peer, datatype);
+        if datatype.dense {
+            return Some(Piece::of_bytes(mpi, start, bytes).collect());
+        }
+        (bytes <= PIECE_BYTES).then(|| {
+            vec![Piece {
+                start,
+                items: self.slices.0[peer].0 as c_int,
+                datatype: datatype.handle,
+                bytes,
+            }]
+        })
+    }
+
+    /// Whether some byte between the first and the last of one side is between those of the other.
+    pub fn overlaps(&self, other: &Self, mpi: &Mpi) -> Result<bool> {
+        let (one, other) = (self.reach(mpi)?, other.reach(mpi)?);
+        Ok(one.start < other.end && other.start < one.end)
+    }
+
+    /// The addresses from the first byte of any block to the last.
+    fn reach(&self, mpi: &Mpi) -> Result<Range<usize>> {
+        let Some(datatype) = self.datatype else {
+            return Ok(0..0);
+        };
+        let item = mpi.type_extent(datatype.handle)?;
+        let blocks = self.slices.0.iter().filter(|(items, _)| *items > 0);
+        let ends = blocks.flat_map(|&(items, at)| {
+            let last = at + items as isize - 1;
+            [at, last].map(|index| {
+                let start = index * item.extent + item.true_lower_bound;
+                (start, start + item.true_extent)
+            })
+        });
+        let reach = ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        let address = |offset: isize| self.buffer.addr().wrapping_add_signed(offset);
+        Ok(reach.map_or(0..0, |(start, end)| address(start)..address(end)))
+    }
+
     fn start(&self, peer: usize, datatype: Datatype) -> *mut u8 {
         self.buffer
             .wrapping_offset(self.slices.0[peer].1 * datatype.extent)
@@ -202,7 +272,7 @@ impl Side {
         datatype: Datatype,
     ) -> impl Iterator<Item = (*mut u8, c_int, Range<usize>)> {
         let items = self.slices.0[peer].0;
-        let step = (PACK_BYTES / datatype.size.max(1)).max(1);
+        let step = (PIECE_BYTES / datatype.size.max(1)).max(1);
         let start = self.start(peer, datatype);
         (0..items).step_by(step).map(move |first| {
             let some = step.min(items - first);

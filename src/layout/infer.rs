@@ -73,25 +73,25 @@ pub struct Inference {
     coding: Duration,
 }
 
+/// Which of the messages of a pattern: the peer it goes to, and the segment of it.
+pub type Piece = (usize, usize);
+
 /// How the messages of a pattern are coded.
 #[derive(Debug)]
-pub struct Choice {
-    pub layout: Layout,
+struct Choice {
+    layout: Layout,
     bits: BitsPolicy,
-    /// For each peer, the exponent of the error bound that its last message was fitted to.
-    exponents: HashMap<usize, i16>,
-    /// The error of the first message that was coded so.
-    error: Option<f64>,
+    history: HashMap<Piece, History>,
     messages: u32,
 }
 
-impl Choice {
-    pub fn bits(&self, peer: usize) -> codec::Bits {
-        match self.bits {
-            BitsPolicy::Even => codec::Bits::Even,
-            BitsPolicy::Fitted => codec::Bits::Fitted(self.exponents.get(&peer).copied()),
-        }
-    }
+/// What became of the messages to one peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct History {
+    /// The exponent of the error bound that the last one was fitted to.
+    exponent: Option<i16>,
+    /// The error of the first one.
+    error: Option<f64>,
 }
 
 /// Patterns that are remembered; a program whose counts never repeat must not fill the memory.
@@ -103,7 +103,7 @@ impl Inference {
     ///
     /// # Safety
     /// The specimen must point to its values, aligned for the pattern's element.
-    pub unsafe fn choose(&mut self, pattern: Pattern, specimen: Specimen) -> Option<&Choice> {
+    pub unsafe fn choose(&mut self, pattern: Pattern, specimen: Specimen) -> Option<&Layout> {
         if !self.found.contains_key(&pattern) {
             if self.spent > ALLOWANCE + self.coding.mul_f64(SHARE) {
                 return None;
@@ -120,17 +120,29 @@ impl Inference {
             if self.found.len() >= MOST_PATTERNS {
                 self.found.clear();
             }
-            let exponents = HashMap::new();
             let choice = Choice {
                 layout,
                 bits,
-                exponents,
-                error: None,
+                history: HashMap::new(),
                 messages: 0,
             };
             self.found.insert(pattern, choice);
         }
-        self.found.get(&pattern)
+        self.found.get(&pattern).map(|choice| &choice.layout)
+    }
+
+    /// How the bits of a message are shared out. A segment that has no history begins with the one before.
+    pub fn bits(&self, pattern: Pattern, (peer, segment): Piece) -> codec::Bits {
+        let Some(choice) = self.found.get(&pattern) else {
+            return codec::Bits::Even;
+        };
+        match choice.bits {
+            BitsPolicy::Even => codec::Bits::Even,
+            BitsPolicy::Fitted => {
+                let of = |segment: usize| choice.history.get(&(peer, segment))?.exponent;
+                codec::Bits::Fitted(of(segment).or_else(|| of(segment.checked_sub(1)?)))
+            }
+        }
     }
 
     /// What became of a message of this pattern: the error that was measured, and the exponent its bits were
@@ -139,7 +151,7 @@ impl Inference {
     pub fn record(
         &mut self,
         pattern: Pattern,
-        peer: usize,
+        piece: Piece,
         error: Option<f64>,
         exponent: Option<i16>,
         refused: bool,
@@ -147,12 +159,11 @@ impl Inference {
         let Some(choice) = self.found.get_mut(&pattern) else {
             return;
         };
-        if let Some(exponent) = exponent {
-            choice.exponents.insert(peer, exponent);
-        }
         choice.messages += 1;
+        let history = choice.history.entry(piece).or_default();
+        history.exponent = exponent.or(history.exponent);
         let Some(error) = error else { return };
-        let first = *choice.error.get_or_insert(error);
+        let first = *history.error.get_or_insert(error);
         let patience = match (refused, first == 0.0) {
             (_, true) => 0,
             (true, false) => PATIENCE_WHEN_REFUSED,

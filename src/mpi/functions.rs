@@ -76,6 +76,7 @@ functions! {
         test = "PMPI_Test"(HandleOut, IntOut, *mut c_void);
         wait = "PMPI_Wait"(HandleOut, *mut c_void);
         cancel = "PMPI_Cancel"(HandleOut);
+        get_count = "PMPI_Get_count"(*const c_void, Handle, IntOut);
         type_get_envelope = "PMPI_Type_get_envelope"(Handle, IntOut, IntOut, IntOut, IntOut);
         type_get_contents = "PMPI_Type_get_contents"(Handle, c_int, c_int, c_int, IntOut, *mut isize, *mut c_void);
         type_get_name = "PMPI_Type_get_name"(Handle, *mut c_char, IntOut);

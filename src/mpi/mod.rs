@@ -556,55 +556,41 @@ impl Mpi {
         }
     }
 
-    /// Starts sending `bytes` to `peer`.
+    /// Starts sending `items` of `datatype` to `peer`.
     ///
     /// # Safety
     /// The buffer must stay as it is until the request is complete.
     pub unsafe fn isend(
         &self,
         buffer: *const c_void,
-        bytes: usize,
+        items: c_int,
+        datatype: Handle,
         peer: usize,
         tag: c_int,
         comm: Handle,
     ) -> Result<Request<'_>> {
         // SAFETY: the caller's promise; the request takes the handle.
         Request::start(self, |request| unsafe {
-            (self.functions.isend)(
-                buffer,
-                bytes as c_int,
-                self.abi.byte,
-                peer as c_int,
-                tag,
-                comm,
-                request,
-            )
+            (self.functions.isend)(buffer, items, datatype, peer as c_int, tag, comm, request)
         })
     }
 
-    /// Starts receiving `bytes` from `peer`.
+    /// Starts receiving at most `items` of `datatype` from `peer`.
     ///
     /// # Safety
     /// The buffer must stay valid and untouched until the request is complete.
     pub unsafe fn irecv(
         &self,
         buffer: *mut c_void,
-        bytes: usize,
+        items: c_int,
+        datatype: Handle,
         peer: usize,
         tag: c_int,
         comm: Handle,
     ) -> Result<Request<'_>> {
         // SAFETY: the caller's promise; the request takes the handle.
         Request::start(self, |request| unsafe {
-            (self.functions.irecv)(
-                buffer,
-                bytes as c_int,
-                self.abi.byte,
-                peer as c_int,
-                tag,
-                comm,
-                request,
-            )
+            (self.functions.irecv)(buffer, items, datatype, peer as c_int, tag, comm, request)
         })
     }
 

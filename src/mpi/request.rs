@@ -38,6 +38,30 @@ impl<'a> Request<'a> {
         Ok(done != 0)
     }
 
+    /// How many bytes arrived, once MPI is done with the buffer of a receive of bytes.
+    pub fn test_received(&mut self) -> Result<Option<usize>> {
+        // Longer than any MPI's status.
+        let mut status = [0u64; 8];
+        let status = status.as_mut_ptr().cast();
+        let (mut done, mut bytes) = (0, 0);
+        // SAFETY: as in `wait`; the status is read where MPI has filled it.
+        unsafe {
+            check((self.mpi.functions.test)(
+                &raw mut self.handle,
+                &raw mut done,
+                status,
+            ))?;
+            if done == 0 {
+                return Ok(None);
+            }
+            let byte = self.mpi.abi.byte;
+            check((self.mpi.functions.get_count)(status, byte, &raw mut bytes))?;
+        }
+        usize::try_from(bytes)
+            .map(Some)
+            .map_err(|_| Error(self.mpi.abi.err_other))
+    }
+
     /// Gives a receive up, and waits until MPI has let go of the buffer.
     pub fn cancel(mut self) -> std::result::Result<(), Error> {
         // SAFETY: as in `wait`; a request that was already complete is cancelled without effect.

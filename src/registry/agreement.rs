@@ -141,11 +141,13 @@ fn terms(settings: &Settings, name: &str, number: usize) -> Terms {
     let (coding, rate) = match settings.codec {
         Codec::Fp16 => (Coding::Fp16, 16.0),
         Codec::Bf16 => (Coding::Bf16, 16.0),
+        Codec::Lossless => (Coding::Lossless, 64.0),
         Codec::Zfp | Codec::Off => (Coding::Zfp, *settings.rate.get(name, number)),
     };
     Terms {
         coding,
         rate,
+        tolerance: settings.tolerance.filter(|_| coding == Coding::Zfp),
         bytes: *settings.bytes.get(name, number),
         min_bytes: settings.min_bytes,
         on_node: settings.on_node,

@@ -2,11 +2,12 @@
 
 use super::agreement::Proposal;
 use crate::codec::{Coding, Element};
-use crate::exchange::{Backoff, Outgoing, Staging};
+use crate::exchange::{Backoff, Choice, Outgoing, Pool, Staging};
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi, Result};
 use crate::report::Stats;
 use crate::settings::OnNode;
+use crate::wire;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What both ends of every message have agreed on.
@@ -15,6 +16,8 @@ pub struct Terms {
     pub coding: Coding,
     /// Bits per value on the wire.
     pub rate: f64,
+    /// Largest absolute error, instead of the rate.
+    pub tolerance: Option<f64>,
     /// What messages of `MPI_BYTE` hold.
     pub bytes: Option<Element>,
     pub min_bytes: usize,
@@ -26,6 +29,30 @@ impl Terms {
     pub fn set_rate(&mut self, rate: f64) {
         if self.coding == Coding::Zfp {
             self.rate = rate;
+            self.tolerance = None;
+        }
+    }
+
+    /// Whether the data decide how long a compressed message is.
+    pub fn is_variable(&self) -> bool {
+        self.tolerance.is_some() || self.coding == Coding::Lossless
+    }
+
+    /// The exponent of the largest power of two that is not above the tolerance: libzfp's error bound.
+    pub fn exponent(&self) -> Option<i16> {
+        let tolerance = self.tolerance?;
+        let exponent = tolerance.log2().floor() as i16;
+        // The logarithm may be rounded up to a whole number.
+        let is_above = 2f64.powi(exponent.into()) > tolerance;
+        Some(exponent - i16::from(is_above))
+    }
+
+    /// Bytes on the wire of a compressed message, at most; exactly where the data do not decide it.
+    pub fn wire_bytes(&self, count: usize, element: Element) -> usize {
+        if self.is_variable() {
+            wire::raw_wire_bytes(count, element)
+        } else {
+            wire::wire_bytes(count, self.rate)
         }
     }
 }
@@ -36,19 +63,24 @@ impl std::fmt::Display for Terms {
             Coding::Zfp => "zfp",
             Coding::Fp16 => "fp16",
             Coding::Bf16 => "bf16",
+            Coding::Lossless => "lossless",
         };
-        write!(
-            f,
-            "{codec} at {} bits per value, messages of {} bytes and more",
-            self.rate, self.min_bytes
-        )
+        match self.tolerance {
+            _ if self.coding == Coding::Lossless => write!(f, "{codec}"),
+            Some(tolerance) => write!(f, "{codec} with errors of at most {tolerance:e}"),
+            None => write!(f, "{codec} at {} bits per value", self.rate),
+        }?;
+        write!(f, ", messages of {} bytes and more", self.min_bytes)
     }
 }
 
 /// What an all-to-all works with, and only one at a time: MPI allows one collective per communicator.
 #[derive(Default)]
 pub struct Working {
+    pub choice: Choice,
     pub staging: Staging,
+    pub send_pool: Pool,
+    pub receive_pool: Pool,
     /// Per peer, for messages sent and for messages received.
     pub sent: Vec<Backoff>,
     pub received: Vec<Backoff>,

@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Two kinds of call, of so many 64-bit words each.
 const CALL_WORDS: usize = 12;
 const WORDS: usize = 2 * CALL_WORDS;
+const BYTES: i32 = 8 * WORDS as i32;
 
 /// The sum over those ranks that answered, and how many. Where this rank is not the reporter it sends its
 /// own counts to the communicator's member that is, and gets them back.
@@ -32,7 +33,8 @@ pub fn sum_over_ranks(mpi: &Mpi, registration: &Registration, is_reporter: bool)
         let request = unsafe {
             mpi.irecv(
                 buffer.as_mut_ptr().cast(),
-                WORDS * 8,
+                BYTES,
+                mpi.abi.byte,
                 *rank,
                 TAG,
                 registration.private,
@@ -80,7 +82,8 @@ fn send(mpi: &Mpi, registration: &Registration, stats: &Stats) {
     let request = unsafe {
         mpi.isend(
             words.as_ptr().cast(),
-            WORDS * 8,
+            BYTES,
+            mpi.abi.byte,
             reporter,
             TAG,
             registration.private,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use tracing::level_filters::LevelFilter;
 
-use super::{Codec, Comms, Element, Mode, OnNode, Report, Selector, Settings};
+use super::{Codec, Comms, Element, Engine, Mode, OnNode, Report, Selector, Settings};
 use crate::layout::{BitsPolicy, Layout};
 
 /// Sets what one variable stands for.
@@ -60,7 +60,7 @@ pub(super) fn codec(settings: &mut Settings, text: &str) -> Result<(), Refusal> 
         "fp16" => Codec::Fp16,
         "bf16" => Codec::Bf16,
         "off" => Codec::Off,
-        "lossless" => return Err(Refusal::NotYet),
+        "lossless" => Codec::Lossless,
         _ => return Err(Refusal::Value),
     };
     Ok(())
@@ -170,12 +170,32 @@ pub(super) fn log(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Later versions take values here; for now only the absence of one.
-pub(super) fn tolerance(_: &mut Settings, text: &str) -> Result<(), Refusal> {
-    match text {
-        "" => Ok(()),
-        _ => Err(Refusal::NotYet),
-    }
+pub(super) fn tolerance(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
+    settings.tolerance = match text {
+        "" => None,
+        _ => Some(absolute_error(text).ok_or(Refusal::Value)?),
+    };
+    Ok(())
+}
+
+fn absolute_error(text: &str) -> Option<f64> {
+    let bound = text.parse().ok()?;
+    is_tolerance(bound).then_some(bound)
+}
+
+/// Whether a number can be the largest absolute error.
+pub fn is_tolerance(bound: f64) -> bool {
+    bound.is_finite() && bound > 0.0
+}
+
+pub(super) fn engine(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
+    settings.engine = match text {
+        "auto" => Engine::Auto,
+        "collective" => Engine::Collective,
+        "pairwise" => Engine::Pairwise,
+        _ => return Err(Refusal::Value),
+    };
+    Ok(())
 }
 
 pub(super) fn guard(settings: &mut Settings, text: &str) -> Result<(), Refusal> {

@@ -63,7 +63,7 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "TRANSPRESS_CODEC",
         default: "zfp",
-        accepted: "zfp, fp16, bf16 or off",
+        accepted: "zfp, fp16, bf16, lossless or off",
         meaning: "How floating-point values are coded",
         same_on_every_rank: true,
         reader: Reader::Library(read::codec),
@@ -79,8 +79,8 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "TRANSPRESS_TOLERANCE",
         default: "",
-        accepted: "unset",
-        meaning: "Largest absolute error, instead of a rate (not yet available)",
+        accepted: "a number above 0",
+        meaning: "Largest absolute error of a value, instead of a rate",
         same_on_every_rank: true,
         reader: Reader::Library(read::tolerance),
     },
@@ -131,6 +131,14 @@ pub static VARIABLES: &[Variable] = &[
         meaning: "Whether anything is compressed",
         same_on_every_rank: true,
         reader: Reader::Library(read::mode),
+    },
+    Variable {
+        name: "TRANSPRESS_ENGINE",
+        default: "auto",
+        accepted: "auto, collective or pairwise",
+        meaning: "How compressed messages travel",
+        same_on_every_rank: true,
+        reader: Reader::Library(read::engine),
     },
     Variable {
         name: "TRANSPRESS_GUARD",

@@ -72,6 +72,7 @@ fn defaults() {
             comms: Comms::Registered,
             codec: Codec::Zfp,
             rate: PerComm::all(16.0),
+            tolerance: None,
             bytes: PerComm::all(None),
             layouts: vec![],
             bits: None,
@@ -79,6 +80,7 @@ fn defaults() {
             min_bytes: 4096,
             on_node: OnNode::Auto,
             mode: Mode::On,
+            engine: Engine::Auto,
             threads: 1,
             report: Report::Stderr,
             log: LevelFilter::WARN,
@@ -154,13 +156,13 @@ fn codec() {
         ("zfp", Codec::Zfp),
         ("fp16", Codec::Fp16),
         ("bf16", Codec::Bf16),
+        ("lossless", Codec::Lossless),
         ("off", Codec::Off),
     ] {
         let settings = good("CODEC", text);
         assert_eq!((settings.codec, codec.as_str()), (codec, text));
         assert_eq!(settings.enabled, codec != Codec::Off);
     }
-    not_yet("CODEC", "lossless");
     not_accepted("CODEC", "ZFP");
     not_accepted("CODEC", "gzip");
 }
@@ -220,8 +222,18 @@ fn rate_by_communicator_gone_wrong() {
 
 #[test]
 fn tolerance() {
-    not_yet("TOLERANCE", "1e-3");
-    not_yet("TOLERANCE", "0");
+    assert_eq!(good("TOLERANCE", "1e-3").tolerance, Some(1e-3));
+    for value in ["0", "-1", "nan", "inf", "small"] {
+        not_accepted("TOLERANCE", value);
+    }
+}
+
+#[test]
+fn engine() {
+    for engine in [Engine::Auto, Engine::Collective, Engine::Pairwise] {
+        assert_eq!(good("ENGINE", engine.as_str()).engine, engine);
+    }
+    not_accepted("ENGINE", "ring");
 }
 
 #[test]

@@ -82,7 +82,9 @@ static void there(void) {
   WANT(transpress_set_rate(comm, -1), TRANSPRESS_BAD_ARGUMENT);
   WANT(transpress_set_rate(comm, 0.0 / (rank - rank + 0.0)), TRANSPRESS_BAD_ARGUMENT);
   WANT(transpress_set_rate(comm, 8 + (rank == 0)), TRANSPRESS_DISAGREE);
-  WANT(transpress_set_tolerance(comm, 1e-3), TRANSPRESS_NOT_AVAILABLE);
+  WANT(transpress_set_tolerance(comm, 0), TRANSPRESS_BAD_ARGUMENT);
+  WANT(transpress_set_tolerance(comm, -1e-3), TRANSPRESS_BAD_ARGUMENT);
+  WANT(transpress_set_tolerance(comm, 1e-3 * (1 + rank)), TRANSPRESS_DISAGREE);
   WANT(transpress_set_bytes(comm, "f16"), TRANSPRESS_BAD_ARGUMENT);
   WANT(transpress_set_bytes(comm, NULL), TRANSPRESS_BAD_ARGUMENT);
   WANT(transpress_set_bytes(comm, "f32"), TRANSPRESS_OK);

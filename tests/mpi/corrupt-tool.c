@@ -1,6 +1,8 @@
-/* A bad network to preload after the library: the first bytes of every block that arrives turn to zeros. */
+/* A bad network to preload after the library: the first bytes of every block that
+ * arrives turn to zeros, and those of every message that is sent. */
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef int alltoallv(const void *, const int *, const int *, MPI_Datatype, void *, const int *, const int *, MPI_Datatype, MPI_Comm);
@@ -34,4 +36,16 @@ int PMPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, voi
   PMPI_Type_get_extent(recvtype, &lowest, &extent);
   for (int peer = 0; peer < size; peer++) spoil((char *)recvbuf + peer * recvcount * extent, recvcount * extent);
   return error;
+}
+
+/* The copy is never freed: MPI may send from it until the end. */
+int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request *request) {
+  int (*call)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+  void *found = next("PMPI_Isend");
+  memcpy(&call, &found, sizeof call);
+  if (type != MPI_BYTE || count < 48) return call(buf, count, type, peer, tag, comm, request);
+  void *copy = malloc((size_t)count);
+  memcpy(copy, buf, (size_t)count);
+  spoil(copy, count);
+  return call(copy, count, type, peer, tag, comm, request);
 }

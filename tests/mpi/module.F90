@@ -43,7 +43,8 @@ program module_calls
     call want("bad bytes", transpress_set_bytes(comm, "f65"), TRANSPRESS_BAD_ARGUMENT)
     call want("bad shape", transpress_add_shape(comm, [unset, unset]), TRANSPRESS_BAD_ARGUMENT)
     call want("bad layout", transpress_add_layout(comm, "c2"), TRANSPRESS_BAD_ARGUMENT)
-    call want("tolerance", transpress_set_tolerance(comm, 1d-3), TRANSPRESS_NOT_AVAILABLE)
+    call want("tolerance", transpress_set_tolerance(comm, -1d-3), TRANSPRESS_BAD_ARGUMENT)
+    call want("tolerance", transpress_set_tolerance(comm, 1d-3), TRANSPRESS_OK)
   else
     call want("tolerance", transpress_set_tolerance(comm, 1d-3), status)
   end if

@@ -280,14 +280,12 @@ impl<T: Float> Bench<'_, T> {
                 let (values, threads) = (&message.values, self.plan.threads);
                 codec::round_trip(coding, values, &way.axes, bits, words, guard, threads)
             };
-            let guard = Guard {
-                error: self.plan.guard,
-            };
+            let guard = Guard::of(self.plan.guard);
             // What the guard holds back is of interest too.
             let returned = through(guard).or_else(|refusal| {
                 refusals.push(refusal);
                 escaped += raw as u64;
-                through(Guard { error: None })
+                through(Guard::OFF)
             });
             if let Ok(returned) = returned {
                 fitted |= returned.encoded.exponent.is_some();
@@ -362,5 +360,6 @@ fn reason(refusal: &Refusal) -> String {
         Refusal::Doubles => "doubles in pairs".into(),
         Refusal::Guard(error) => format!("error {error:.1e}"),
         Refusal::NoRoom => "no room".into(),
+        Refusal::NoGain => "no gain".into(),
     }
 }

@@ -1,13 +1,19 @@
 //! Messages that could not be coded follow raw, point to point, on the private communicator.
 
-use super::outgoing::Escaped;
-use super::side::Side;
+use crate::exchange::side::Side;
 use crate::mpi::{Mpi, Request, Result};
 use crate::registry::Registration;
 
 const TAG: i32 = 0x7470;
 /// Most bytes of one MPI message; counts are ints.
 const CHUNK: usize = 1 << 30;
+
+/// A message that could not be coded, kept aside until it is sent raw: with `MPI_IN_PLACE` its block is
+/// about to be overwritten.
+pub struct Escaped {
+    pub peer: usize,
+    pub bytes: Vec<u8>,
+}
 
 /// Sends what escaped here, and receives what escaped on the ranks `incoming` into the blocks of `side`.
 ///
@@ -30,15 +36,18 @@ pub unsafe fn exchange(
         for chunk in bytes.chunks_mut(CHUNK) {
             // SAFETY: `arrived` outlives the requests, which are all waited for below.
             requests.push(unsafe {
-                mpi.irecv(chunk.as_mut_ptr().cast(), chunk.len(), *peer, TAG, comm)
+                let (start, items) = (chunk.as_mut_ptr().cast(), chunk.len() as i32);
+                mpi.irecv(start, items, mpi.abi.byte, *peer, TAG, comm)
             });
         }
     }
     for Escaped { peer, bytes } in outgoing {
         for chunk in bytes.chunks(CHUNK) {
             // SAFETY: `outgoing` outlives the requests, which are all waited for below.
-            requests
-                .push(unsafe { mpi.isend(chunk.as_ptr().cast(), chunk.len(), *peer, TAG, comm) });
+            requests.push(unsafe {
+                let (start, items) = (chunk.as_ptr().cast(), chunk.len() as i32);
+                mpi.isend(start, items, mpi.abi.byte, *peer, TAG, comm)
+            });
         }
     }
     // Every request that was started is waited for, whatever became of the others.

@@ -1,11 +1,11 @@
 //! Messages in their slots → blocks of the program.
 
-use super::backoff::Backoff;
-use super::context::{Context, HEADER_WORDS};
-use super::side::Side;
 use super::staging::Slots;
-use super::{Coded, Form};
 use crate::codec::{self, Decode};
+use crate::exchange::backoff::Backoff;
+use crate::exchange::context::{Context, HEADER_WORDS};
+use crate::exchange::form::{Coded, Form};
+use crate::exchange::side::Side;
 use crate::mpi::Result;
 use crate::wire::{Fault, Header};
 
@@ -55,13 +55,9 @@ pub unsafe fn decode(
             }
             Form::Coded(coded) => coded,
         };
-        let Coded {
-            element,
-            count,
-            wire_bytes,
-            ..
-        } = coded;
-        match Header::read(slots.bytes(peer), terms.coding, element, count, wire_bytes) {
+        let Coded { element, count, .. } = coded;
+        let slot = slots.bytes(peer);
+        match Header::read(slot, terms.coding, element, count..=count, slot.len()) {
             Ok(header) => {
                 backoffs[peer].record(header.escaped);
                 if header.escaped {

@@ -1,89 +1,25 @@
 //! The collective engine: encode everything, one Alltoallv of the MPI on the compressed bytes, decode
 //! everything.
 
+mod escape;
+mod inbound;
+mod outbound;
+mod staging;
+
+pub use staging::{Staging, free_unit_types};
+
 use super::context::Context;
-use super::incoming::{self, Received};
-use super::outgoing::{self, Escaped};
+use super::form::{Form, forms};
 use super::side::{Side, copy_self};
-use super::staging::Slots;
-use super::{Call, Collective, Form, escape, form, peer_allows};
-use crate::mpi::{Error, Half, Mpi};
-use crate::registry::{Registration, Terms, Working};
-use crate::report::CallStats;
-use crate::session;
-use crate::settings::OnNode;
+use super::{Call, Failure, verdict};
+use crate::mpi::{Error, Half};
+use crate::registry::Working;
+use crate::report::{CallStats, Fate};
 use crate::wire::HEADER_BYTES;
+use escape::Escaped;
+use inbound::Received;
+use staging::Slots;
 use std::time::Instant;
-
-/// What became of a call.
-pub enum Outcome {
-    /// The results are in the program's buffers.
-    Done,
-    /// It is to go to MPI as the program made it. Every rank of the communicator passes it on alike, or
-    /// stands in the same MPI function.
-    PassOn,
-}
-
-pub enum Failure {
-    /// The communicator's error handler has been called.
-    Raised(Error),
-    /// MPI gave this code for one of our own calls.
-    Code(Error),
-    /// What went wrong, in words.
-    Told(String),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Code(error)
-    }
-}
-
-/// Performs an all-to-all on a registered communicator.
-///
-/// # Safety
-/// The call must describe live buffers, as MPI asks of the program.
-pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result<Outcome, Failure> {
-    let terms = registration.terms();
-    let source = call.send.as_ref().unwrap_or(&call.receive);
-    let in_place = call.send.is_none();
-    let send_floats = source.is_floats(terms.bytes);
-    let receive_floats = call.receive.is_floats(terms.bytes);
-    let ours = match call.collective {
-        // All ranks have the same counts and signatures, so this is the same on each.
-        Collective::Alltoall => send_floats && some_message_is_coded(registration, &terms, source),
-        // A rank may have nothing to send or to receive, or foreign types, while others have floats. In
-        // place, MPI would use another algorithm than on those, so that goes our way too.
-        Collective::Alltoallv => send_floats || receive_floats || in_place,
-    };
-    let mut stats = CallStats {
-        calls: 1,
-        ..CallStats::default()
-    };
-    if !ours {
-        stats.count_raw(registration.rank, source);
-        registration.stats().add(call.collective, &stats);
-        return Ok(Outcome::PassOn);
-    }
-    let context = Context {
-        mpi,
-        registration,
-        terms: &terms,
-        settings: session::settings(),
-        collective: call.collective,
-    };
-    // SAFETY: the caller's promise.
-    let result = unsafe { exchange(context, call, source, &mut stats) };
-    registration.stats().add(call.collective, &stats);
-    result.map(|()| Outcome::Done)
-}
-
-/// Whether any pair of ranks compresses an Alltoall of these counts.
-fn some_message_is_coded(registration: &Registration, terms: &Terms, side: &Side) -> bool {
-    let some_pair_allows = terms.on_node != OnNode::Raw || registration.spans_nodes;
-    let form = form(terms, side.bytes(0), side.values(0, terms.bytes));
-    some_pair_allows && matches!(form, Form::Coded(_))
-}
 
 /// What this rank sends, ready for MPI.
 struct Outbound {
@@ -100,21 +36,23 @@ struct Inbound {
     staged: bool,
 }
 
+/// Performs an all-to-all.
+///
 /// # Safety
-/// As [`run`].
-unsafe fn exchange(
+/// The call must describe live buffers, as MPI asks of the program.
+pub unsafe fn exchange(
     context: Context,
     call: &Call,
-    source: &Side,
+    working: &mut Working,
     stats: &mut CallStats,
 ) -> Result<(), Failure> {
+    let source = call.source();
     let Context {
         mpi, registration, ..
     } = context;
-    let mut working = registration.working();
     let started = Instant::now();
     // SAFETY: the caller's promise.
-    let outbound = unsafe { outbound(context, call, source, &mut working, stats)? };
+    let outbound = unsafe { outbound(context, call, source, working, stats)? };
     // Everything that is sent has been read by now or lies where MPI itself will read it, so that writing
     // to the receive buffer is safe even if the program aliases the two.
     let self_copied = match &call.send {
@@ -125,7 +63,7 @@ unsafe fn exchange(
         },
         None => true,
     };
-    let inbound = inbound(context, &call.receive, &mut working)?;
+    let inbound = inbound(context, &call.receive, working)?;
     let encoded = Instant::now();
 
     // SAFETY: both halves describe slots of ours or the program's own buffers.
@@ -135,7 +73,7 @@ unsafe fn exchange(
     }
     let wired = Instant::now();
     // SAFETY: the caller's promise.
-    let received = unsafe { read(context, &call.receive, &inbound, &mut working)? };
+    let received = unsafe { read(context, &call.receive, &inbound, working)? };
     let decoded = Instant::now();
     let Outbound { forms, escaped, .. } = outbound;
     // SAFETY: the caller's promise.
@@ -146,27 +84,16 @@ unsafe fn exchange(
     stats.encode += (encoded - started).as_secs_f64();
     stats.wire += (wired - encoded + decoded.elapsed()).as_secs_f64();
     stats.decode += (decoded - wired).as_secs_f64();
-    let escaped = escaped.iter().map(|one| one.peer);
-    stats.count_sent(registration.rank, source, &forms, escaped);
+    count_sent(context, source, &forms, &escaped, stats);
 
-    match received.faults.first() {
-        Some((peer, fault)) => Err(Failure::Told(format!(
-            "message from rank {peer} to rank {}: {fault}",
-            registration.rank
-        ))),
-        None if !self_copied => Err(Failure::Told(format!(
-            "rank {} sends itself another length than it receives",
-            registration.rank
-        ))),
-        None => Ok(()),
-    }
+    verdict(context, &received.faults, self_copied)
 }
 
 /// Codes what this rank sends. Under `MPI_IN_PLACE` all of it is staged, since it lies where the received
 /// will be.
 ///
 /// # Safety
-/// As [`run`].
+/// As [`exchange`].
 unsafe fn outbound(
     context: Context,
     call: &Call,
@@ -181,10 +108,10 @@ unsafe fn outbound(
         Some(half) => half,
         None => {
             let slots = &mut working.staging.send;
-            slots.arrange(forms.iter().map(Form::wire_bytes));
+            slots.arrange(forms.iter().map(|form| form.wire_bytes(context.terms)));
             let state = &mut working.outgoing;
             // SAFETY: the caller's promise.
-            escaped = unsafe { outgoing::encode(context, source, &forms, slots, state, stats)? };
+            escaped = unsafe { outbound::encode(context, source, &forms, slots, state, stats)? };
             slots.half(context.mpi)?
         }
     };
@@ -206,7 +133,7 @@ fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbou
             staged: false,
         },
         None => Inbound {
-            half: staged_receive(context.mpi, &forms, &mut working.staging.receive)?,
+            half: staged_receive(context, &forms, &mut working.staging.receive)?,
             forms,
             staged: true,
         },
@@ -216,7 +143,7 @@ fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbou
 /// Reads what was received into the blocks of the program.
 ///
 /// # Safety
-/// As [`run`].
+/// As [`exchange`].
 unsafe fn read(
     context: Context,
     side: &Side,
@@ -228,31 +155,7 @@ unsafe fn read(
     }
     let (slots, backoffs) = (&working.staging.receive, &mut working.received);
     // SAFETY: the caller's promise.
-    unsafe { incoming::decode(context, side, &inbound.forms, slots, backoffs) }
-}
-
-/// The form of each message. `holds_back` is asked for those that would be compressed, and counts them.
-fn forms(context: Context, side: &Side, mut holds_back: impl FnMut(usize) -> bool) -> Vec<Form> {
-    let Context {
-        registration,
-        terms,
-        ..
-    } = context;
-    (0..registration.size)
-        .map(|peer| {
-            if peer == registration.rank {
-                return Form::Raw(0);
-            }
-            let bytes = side.bytes(peer);
-            if !peer_allows(registration, terms, peer) {
-                return Form::Raw(bytes);
-            }
-            match form(terms, bytes, side.values(peer, terms.bytes)) {
-                Form::Coded(_) if holds_back(peer) => Form::Raw(bytes),
-                form => form,
-            }
-        })
-        .collect()
+    unsafe { inbound::decode(context, side, &inbound.forms, slots, backoffs) }
 }
 
 /// A side that MPI can work on where it lies: foreign types as they are, floats of which none is
@@ -275,20 +178,42 @@ fn direct(context: Context, side: &Side, forms: &[Form]) -> Option<Half> {
 
 /// Slots for what is received. A message that does not come, or comes short, must not find a header that
 /// an earlier call left there.
-fn staged_receive(mpi: &Mpi, forms: &[Form], slots: &mut Slots) -> Result<Half, Error> {
-    slots.arrange(forms.iter().map(Form::wire_bytes));
+fn staged_receive(context: Context, forms: &[Form], slots: &mut Slots) -> Result<Half, Error> {
+    slots.arrange(forms.iter().map(|form| form.wire_bytes(context.terms)));
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Coded(_)) {
             slots.bytes_mut(peer)[..HEADER_BYTES].fill(0);
         }
     }
-    slots.half(mpi)
+    slots.half(context.mpi)
 }
 
 fn record_sent(working: &mut Working, forms: &[Form], escaped: &[Escaped]) {
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Coded(_)) {
             working.sent[peer].record(escaped.iter().any(|one| one.peer == peer));
+        }
+    }
+}
+
+fn count_sent(
+    context: Context,
+    source: &Side,
+    forms: &[Form],
+    escaped: &[Escaped],
+    stats: &mut CallStats,
+) {
+    let own = context.registration.rank;
+    for (peer, form) in forms.iter().enumerate().filter(|(peer, _)| *peer != own) {
+        let before = source.bytes(peer);
+        let wire_bytes = form.wire_bytes(context.terms);
+        match form {
+            // A foreign type goes from where it lies, whatever its form says.
+            Form::Raw(_) => stats.count(Fate::Raw, before, before),
+            Form::Coded(_) if escaped.iter().any(|one| one.peer == peer) => {
+                stats.count(Fate::Escaped, before, wire_bytes + before);
+            }
+            Form::Coded(_) => stats.count(Fate::Compressed, before, wire_bytes),
         }
     }
 }

@@ -1,0 +1,92 @@
+//! Blocks of the program → messages in their slots.
+
+use super::escape::Escaped;
+use super::staging::Slots;
+use crate::codec::Refusal;
+use crate::exchange::axes;
+use crate::exchange::context::Context;
+use crate::exchange::form::Form;
+use crate::exchange::message::{self, Message, Values};
+use crate::exchange::outgoing::{Outgoing, Part};
+use crate::exchange::side::Side;
+use crate::mpi::Result;
+use crate::report::CallStats;
+
+/// Fills the slots of `forms` from the blocks of `side`. Returns the messages that escaped.
+///
+/// # Safety
+/// `side` must describe a live buffer, as MPI asks of the program.
+pub unsafe fn encode(
+    context: Context,
+    side: &Side,
+    forms: &[Form],
+    slots: &mut Slots,
+    outgoing: &mut Outgoing,
+    stats: &mut CallStats,
+) -> Result<Vec<Escaped>> {
+    for (peer, form) in forms.iter().enumerate() {
+        if matches!(form, Form::Raw(_)) {
+            let bytes = slots.bytes_mut(peer);
+            // SAFETY: the caller's promise.
+            unsafe { side.gather(context.mpi, context.registration.private, peer, bytes)? };
+        }
+    }
+    let mut messages = message::coded(forms);
+    // SAFETY: the caller's promise.
+    let values = messages
+        .iter()
+        .map(|message| unsafe { Values::of(context, side, message) })
+        .collect::<Result<Vec<_>>>()?;
+    let mut pattern = None;
+    if let Some(longest) = message::longest(&messages) {
+        let (inference, specimen) = (&mut outgoing.inference, values[longest].pointer);
+        // SAFETY: the specimen points to the values of the longest message.
+        pattern =
+            unsafe { axes::choose(context, side, &mut messages, longest, specimen, inference) };
+    }
+    let mut parts = parts(&messages, &values, slots);
+    // SAFETY: each part points to its values, in the program's buffer or gathered.
+    let outcomes = unsafe { outgoing.code(context, pattern, &mut parts, stats) };
+    Ok(escaped(&messages, &values, &outcomes))
+}
+
+fn parts<'a>(messages: &'a [Message], values: &[Values], slots: &'a mut Slots) -> Vec<Part<'a>> {
+    let mut slots: Vec<_> = slots.all_words_mut().into_iter().map(Some).collect();
+    let part = |(message, values): (&'a Message, &Values)| {
+        let slot = slots[message.peer].take()?;
+        Some(Part {
+            message,
+            segment: 0,
+            count: message.coded.count,
+            axes: &message.axes,
+            values: values.pointer,
+            // The header alone: the values follow point to point.
+            bytes_if_refused: 8 * slot.len(),
+            slot,
+        })
+    };
+    messages.iter().zip(values).filter_map(part).collect()
+}
+
+fn escaped(
+    messages: &[Message],
+    values: &[Values],
+    outcomes: &[std::result::Result<usize, Refusal>],
+) -> Vec<Escaped> {
+    let refused = messages
+        .iter()
+        .zip(values)
+        .zip(outcomes)
+        .filter(|(_, outcome)| outcome.is_err());
+    refused
+        .map(|((message, values), _)| {
+            let bytes = message.coded.raw_bytes();
+            // SAFETY: the values are that many bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(values.pointer, bytes) };
+            Escaped {
+                peer: message.peer,
+                bytes: bytes.to_vec(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! What MPI is at work on in one direction.
+
+use crate::mpi::{Request, Result};
+use std::mem::ManuallyDrop;
+use std::ops::RangeInclusive;
+
+/// Bytes under way, about.
+const BYTES: usize = 4 << 20;
+/// Messages under way, at least and at most.
+const MESSAGES: RangeInclusive<usize> = 4..=64;
+
+/// Counts what is under way.
+#[derive(Default)]
+pub struct Window {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Window {
+    pub fn has_room(&self) -> bool {
+        let (least, most) = MESSAGES.into_inner();
+        self.messages < least || self.messages < most && self.bytes < BYTES
+    }
+
+    pub fn add(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+
+    pub fn remove(&mut self, bytes: usize) {
+        self.messages -= 1;
+        self.bytes -= bytes;
+    }
+}
+
+/// Buffers that are not in use, to be used again.
+#[derive(Default)]
+pub struct Pool(Vec<Vec<u64>>);
+
+impl Pool {
+    /// A buffer of at least so many bytes, of whatever content.
+    pub fn take(&mut self, bytes: usize) -> Vec<u64> {
+        let words = bytes.div_ceil(8);
+        match self.0.iter().rposition(|buffer| buffer.len() >= words) {
+            Some(index) => self.0.swap_remove(index),
+            // Fresh zeros cost nothing until they are touched.
+            None => vec![0; words],
+        }
+    }
+
+    /// Keeps a buffer; the shortest of them goes when there are more than a window needs.
+    pub fn give(&mut self, buffer: Vec<u64>) {
+        if buffer.is_empty() {
+            return;
+        }
+        self.0.push(buffer);
+        if self.0.len() > *MESSAGES.end() {
+            let shortest = (0..self.0.len()).min_by_key(|&index| self.0[index].len());
+            self.0.swap_remove(shortest.unwrap_or(0));
+        }
+    }
+}
+
+/// A message that MPI sends or receives, and the buffer of ours that it works on; an empty one where it works
+/// on the program's. When this is dropped early, by an error or a panic, the buffer stays allocated for
+/// ever, since MPI may still use it.
+pub struct Posted<'a> {
+    request: Request<'a>,
+    buffer: ManuallyDrop<Vec<u64>>,
+    /// What the window counts it as.
+    pub bytes: usize,
+}
+
+impl<'a> Posted<'a> {
+    pub fn new(request: Request<'a>, buffer: Vec<u64>, bytes: usize) -> Self {
+        let buffer = ManuallyDrop::new(buffer);
+        Self {
+            request,
+            buffer,
+            bytes,
+        }
+    }
+
+    pub fn is_done(&mut self) -> Result<bool> {
+        self.request.test()
+    }
+
+    /// The bytes that were received, once they were.
+    pub fn received(&mut self) -> Result<Option<usize>> {
+        self.request.test_received()
+    }
+
+    /// The buffer, which MPI must be done with.
+    pub fn into_buffer(self) -> Vec<u64> {
+        ManuallyDrop::into_inner(self.buffer)
+    }
+}
