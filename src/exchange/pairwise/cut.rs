@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Bytes of the values of a segment, about: long enough to outweigh its header and the latency of a message,
 /// short enough to be coded while another travels.
-const SEGMENT_BYTES: usize = 1 << 20;
+const SEGMENT_BYTES: usize = 1 << 19;
 /// The same, at most. A message whose slowest axis allows no such cut is cut along a faster one.
 pub const MOST_SEGMENT_BYTES: usize = 16 << 20;
 /// Values along one side of a ZFP block.
@@ -162,7 +162,7 @@ mod tests {
     fn a_box_is_cut_between_blocks_of_its_slowest_axis() {
         let pieces = cut(&message("64,128,*", 64 * 128 * 72));
         let depths: Vec<_> = pieces.iter().map(|piece| piece.axes[2].1).collect();
-        assert_eq!(depths, [24, 24, 24]);
+        assert_eq!(depths, [16, 12, 16, 16, 12]);
         assert!(
             pieces
                 .iter()

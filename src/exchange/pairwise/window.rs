@@ -4,8 +4,9 @@ use crate::mpi::{Request, Result};
 use std::mem::ManuallyDrop;
 use std::ops::RangeInclusive;
 
-/// Bytes under way, about.
-const BYTES: usize = 4 << 20;
+/// Bytes under way, about: what keeps a link busy, and no more, so that ranks stay in step and no two send to
+/// one.
+const BYTES: usize = 1 << 20;
 /// Messages under way, at least and at most.
 const MESSAGES: RangeInclusive<usize> = 4..=64;
 
