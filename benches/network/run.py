@@ -292,7 +292,7 @@ def main():
     print(NOTES)
     if reasons:
         print("\nNot available, says the library:")
-        print("\n".join(f"  {reason}" for reason in reasons))
+        print("\n".join(f"  {reason.partition('; accepted')[0]}" for reason in reasons))
 
 
 if __name__ == "__main__":
