@@ -21,6 +21,7 @@ help:
 	@echo "make demo       run ECMWF's ecTrans with its all-to-alls compressed, and print what came of it"
 	@echo "make test       format, lints, all tests, with Open MPI and MPICH"
 	@echo "make bench      what the library costs a call that it does not compress"
+	@echo "make bench-network [ARGS=--quick]  what it wins over links of 100 Mbit/s and more; up to 20 minutes, or 3"
 	@echo "make install    into PREFIX=$(PREFIX), below DESTDIR=$(DESTDIR)"
 	@echo "make deps       install what demo, test and bench need (Debian packages, Rust); they do it themselves"
 
@@ -48,6 +49,13 @@ bench:
 	.ci/deps test
 	$(MAKE) build
 	benches/overhead/run.py $(LIBRARY)
+
+ARGS ?=
+.PHONY: bench-network
+bench-network:
+	.ci/deps test
+	$(MAKE) build
+	benches/network/run.py $(COMMAND) $(ARGS)
 
 .PHONY: install
 install: build

@@ -2,7 +2,8 @@
 """The ecTrans benchmark of ECMWF, unmodified, with its all-to-alls compressed.
 
 Runs Debian's single-precision benchmark on 4 ranks as it is, then once per codec under `transpress run`, and
-prints one table. `make demo` builds and installs what this needs.
+prints one table; then on 4 nodes that tests/network/bed makes of this machine, over links of limited rates,
+and prints another. `make demo` builds and installs what this needs.
 """
 
 import argparse
@@ -45,6 +46,11 @@ RUNS = {
 
 COMMON = ["--comms", "all"]
 
+BED = Path(__file__).resolve().parents[1] / "tests/network/bed"
+NOT_ALLOWED = 77  # its exit status where there can be none
+LINKS = [100, 500]  # Mbit/s
+LINK_RUNS = ["plain", "transpress 16", "transpress 8"]
+
 # What knowing the layout must be worth.
 LAYOUT_GAIN = 10
 
@@ -75,14 +81,17 @@ class Result:
     traffic: Traffic = field(default_factory=Traffic)
 
 
-def mpirun(program, iterations):
-    """What ecTrans prints, run on all ranks under `program`, a command that takes it as its last arguments."""
+def mpirun(program, iterations, link=None):
+    """What ecTrans prints, run on all ranks under `program`, a command that takes it as its last arguments.
+
+    `link`: each rank on a node of its own, on links of so many Mbit/s."""
     name = next(filter(shutil.which, BENCHMARKS), None)
     if name is None:
         raise Failure(f"no {' or '.join(BENCHMARKS)} here; `make deps` installs it")
     size = ["-t", "159", "--nfld", str(VARIABLES), "--nlev", str(LEVELS)]
     benchmark = [name, *size, "--niter", str(iterations), "--norms"]
-    command = ["mpirun.openmpi", "-n", str(RANKS), "--oversubscribe", *program, *benchmark]
+    bed = [] if link is None else [str(BED), "--nodes", str(RANKS), "--rate", f"{link}mbit", "--"]
+    command = [*bed, "mpirun.openmpi", "-n", str(RANKS), "--oversubscribe", *program, *benchmark]
     environment = {
         # The ranks outnumber the cores of a small machine already.
         "OMP_NUM_THREADS": "1",
@@ -153,11 +162,11 @@ def read_report(path):
         raise Failure(f"a report that cannot be read: {error!r}\n{path.read_text()}") from error
 
 
-def compressed(transpress, options, iterations):
+def compressed(transpress, options, iterations, link=None):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.json"
         program = [transpress, "run", *COMMON, "--report", str(path), *options, "--"]
-        result = parse(mpirun(program, iterations))
+        result = parse(mpirun(program, iterations, link))
         result.traffic = read_report(path)
     if result.traffic.after >= result.traffic.before:
         raise Failure("nothing was compressed")
@@ -212,13 +221,43 @@ The benchmark transforms one single harmonic: its messages are nearly all zeros,
 that the layout matters, and nothing of what compression does to a real forecast."""
 
 
+def can_have_bed():
+    """Prints the bed's own line where it cannot."""
+    return subprocess.run([BED, "--nodes", str(RANKS)]).returncode != NOT_ALLOWED
+
+
+def measure_links(transpress, iterations):
+    """Results by link and run."""
+
+    def one(name, link):
+        print(f"ecTrans, {name}, {link} Mbit/s ...", file=sys.stderr, flush=True)
+        if RUNS[name] is None:
+            return parse(mpirun([], iterations, link))
+        return compressed(transpress, RUNS[name], iterations, link)
+
+    return {link: {name: one(name, link) for name in LINK_RUNS} for link in LINKS}
+
+
+def link_table(results):
+    yield f"{'':<14} {'Mbit/s':>7} {'s/iter':>7} {'speed-up':>9} {'max error':>10}"
+    for link, runs in results.items():
+        for name, result in runs.items():
+            speed_up = runs["plain"].seconds / result.seconds
+            yield f"{name:<14} {link:>7} {result.seconds:>7.3f} {speed_up:>9.2f} {result.error:>10.2e}"
+    yield f"""
+Each of the {RANKS} ranks on a node of its own: network namespaces of this machine, joined by limited links
+(docs/network.md). Compressed are the all-to-alls (spectral <-> Fourier); ecTrans's other transpose, about half of
+the bytes, goes point to point and is not."""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("transpress", help="the command, with its library beside it or in ../lib")
     parser.add_argument("--iterations", type=int, default=6)
     arguments = parser.parse_args()
+    transpress = str(Path(arguments.transpress).resolve())
 
-    results = measure(str(Path(arguments.transpress).resolve()), arguments.iterations)
+    results = measure(transpress, arguments.iterations)
     print()
     print("\n".join(table(results)))
 
@@ -228,6 +267,11 @@ def main():
     # Also false for an error that is not a number.
     if not gain >= LAYOUT_GAIN:
         raise Failure(f"the layout-aware error {aware:.2e} is not {LAYOUT_GAIN} times below the flat {flat:.2e}")
+
+    if can_have_bed():
+        results = measure_links(transpress, arguments.iterations)
+        print()
+        print("\n".join(link_table(results)))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod bed;
 pub mod fields;
 pub mod fills;
 pub mod relay;
 pub mod report;
 
+use bed::Bed;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -94,8 +96,8 @@ pub fn library() -> PathBuf {
 
 /// Where the program `name` of this MPI is, built if its sources are newer.
 ///
-/// `name` is a file of tests/mpi or examples without its ending, or a folder of C files that make one
-/// program; `name:INTERFACE` compiles a Fortran file with -DINTERFACE. Names in `-tool` and `-plugin`
+/// `name` is a file of tests/mpi, tests/network or examples without its ending, or a folder of C files that make
+/// one program; `name:INTERFACE` compiles a Fortran file with -DINTERFACE. Names in `-tool` and `-plugin`
 /// become shared objects.
 pub fn build(mpi: Mpi, name: &str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
@@ -103,6 +105,7 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
 
     let (file, define) = name.split_once(':').unwrap_or((name, ""));
     let tests = Path::new(ROOT).join("tests/mpi");
+    let network = Path::new(ROOT).join("tests/network");
     let include = Path::new(ROOT).join("include");
     let mut sources = vec![];
     let mut fortran = false;
@@ -110,7 +113,11 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
         files_below(&tests.join(file), &mut sources);
         sources.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
     } else {
-        let folders = [tests.clone(), Path::new(ROOT).join("examples")];
+        let folders = [
+            tests.clone(),
+            network.clone(),
+            Path::new(ROOT).join("examples"),
+        ];
         let endings = ["c", "f90", "F90"];
         let found = folders
             .iter()
@@ -144,6 +151,7 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
     });
     let mut inputs = vec![];
     files_below(&tests, &mut inputs);
+    files_below(&network, &mut inputs);
     files_below(&include, &mut inputs);
     files_below(&Path::new(ROOT).join("examples"), &mut inputs);
     let newest = inputs.iter().filter_map(|path| modified(path)).max();
@@ -203,6 +211,7 @@ pub struct Run {
     env: Vec<(String, String)>,
     env_of_rank: Vec<(usize, String, String)>,
     preload: Vec<PathBuf>,
+    bed: Option<Bed>,
     limit: Duration,
 }
 
@@ -224,6 +233,7 @@ impl Run {
             env: vec![],
             env_of_rank: vec![],
             preload: vec![],
+            bed: None,
             limit: Duration::from_secs(60),
         }
     }
@@ -278,14 +288,23 @@ impl Run {
         self
     }
 
+    /// On several nodes.
+    pub fn on(mut self, bed: &Bed) -> Self {
+        self.bed = Some(bed.clone());
+        self
+    }
+
     pub fn limit(mut self, seconds: u64) -> Self {
         self.limit = Duration::from_secs(seconds);
         self
     }
 
     pub fn output(&self) -> Output {
-        let mut command = Command::new(self.mpi.launcher());
-        if self.mpi == Mpi::OpenMpi {
+        let mut command = match &self.bed {
+            Some(bed) => bed.command(&[self.mpi.launcher()]),
+            None => Command::new(self.mpi.launcher()),
+        };
+        if self.mpi == Mpi::OpenMpi && self.bed.is_none() {
             command.arg("--oversubscribe");
         }
         if self.env_of_rank.is_empty() {
@@ -306,6 +325,9 @@ impl Run {
         let mut preload = self.preload.clone();
         if self.mpi == Mpi::Mpich {
             preload.push(build(self.mpi, "yield"));
+            if self.bed.is_some() {
+                preload.push(build(self.mpi, "leave-tool"));
+            }
         }
         command.arg("env");
         if !preload.is_empty() {
