@@ -123,6 +123,8 @@ pub struct Row {
     /// Ranks whose counts are in the sums.
     pub ranks: usize,
     pub terms: String,
+    /// What carries its calls, and why, where that was measured.
+    pub decisions: Vec<String>,
     pub stats: Stats,
 }
 
@@ -135,6 +137,7 @@ impl Row {
             size: registration.size,
             ranks: 1,
             terms: terms.to_string(),
+            decisions: registration.working().tuners.reasons(),
             stats: *registration.stats(),
         }
     }
@@ -153,6 +156,7 @@ pub fn keep(registration: &Registration) {
     };
     match freed.iter_mut().find(same) {
         Some(known) => {
+            known.decisions = row.decisions;
             known.stats.add(Collective::Alltoall, &row.stats.alltoall);
             known.stats.add(Collective::Alltoallv, &row.stats.alltoallv);
         }
@@ -211,6 +215,7 @@ struct JsonRow<'a> {
     size: usize,
     ranks_counted: usize,
     settings: &'a str,
+    decisions: &'a [String],
     calls: Vec<JsonCall>,
 }
 
@@ -281,6 +286,7 @@ fn json(rows: &[Row]) -> String {
             size: row.size,
             ranks_counted: row.ranks,
             settings: &row.terms,
+            decisions: &row.decisions,
             calls: calls(&row.stats)
                 .map(|(name, stats)| JsonCall::new(name, stats))
                 .collect(),

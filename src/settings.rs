@@ -110,6 +110,8 @@ impl OnNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     On,
+    /// Where it makes calls faster.
+    Auto,
     Off,
 }
 
@@ -117,6 +119,7 @@ impl Mode {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::On => "on",
+            Self::Auto => "auto",
             Self::Off => "off",
         }
     }

@@ -219,7 +219,7 @@ mod run_program {
         for (arguments, line) in [
             (
                 &["--mode", "fast"][..],
-                "TRANSPRESS_MODE=fast: accepted is on or off",
+                "TRANSPRESS_MODE=fast: accepted is on, auto or off",
             ),
             (
                 &["--threads", "-2"],
@@ -398,10 +398,10 @@ mod info {
 
     #[test]
     fn problems_are_told() {
-        let page = succeed(transpress(&["info"]).env("TRANSPRESS_MODE", "auto"));
+        let page = succeed(transpress(&["info"]).env("TRANSPRESS_DEVICE", "cuda"));
         assert_eq!(
             row(&page, "problem"),
-            "TRANSPRESS_MODE=auto: not yet available; accepted is on or off"
+            "TRANSPRESS_DEVICE=cuda: not yet available; accepted is auto or cpu"
         );
         assert!(row(&page, "compression").starts_with("off"));
     }

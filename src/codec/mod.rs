@@ -18,6 +18,7 @@ mod plan;
 mod quality;
 mod round_trip;
 mod scale;
+mod speed;
 mod survey;
 mod trial;
 pub mod zfp;
@@ -29,6 +30,7 @@ pub use float::Float;
 pub use mask::{fill_values, without_fill_values};
 pub use quality::ErrorSample;
 pub use round_trip::{Returned, round_trip};
+pub use speed::speed;
 pub use trial::{Window, focus, magnitude_spread, roughness, trial};
 
 /// How the payload of a message was coded.

@@ -47,7 +47,7 @@ pub fn round_trip<T: Float>(
         axes: if encoded.flat { &flat } else { axes },
         masked: encoded.masked,
         fitted: encoded.exponent.is_some(),
-        payload: &payload,
+        payload: &payload[..encoded.words],
     }];
     // SAFETY: the vector has room for that many values of its type, and nothing else refers to it.
     let decoded = unsafe { decode(&messages, threads) };

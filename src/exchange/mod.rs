@@ -14,6 +14,7 @@ mod message;
 mod outgoing;
 mod pairwise;
 mod side;
+mod tuner;
 
 pub use backoff::Backoff;
 pub use collective::{Staging, free_unit_types};
@@ -21,6 +22,7 @@ pub use engine::{Choice, Engine};
 pub use outgoing::Outgoing;
 pub use pairwise::Pool;
 pub use side::{Side, Slices};
+pub use tuner::Tuners;
 
 use crate::mpi::{Error, Mpi};
 use crate::registry::Registration;
@@ -28,6 +30,8 @@ use crate::report::CallStats;
 use crate::session;
 use crate::wire::Fault;
 use context::Context;
+use std::time::Instant;
+use tuner::Order;
 
 /// The program's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +70,10 @@ pub enum Outcome {
     Done,
     /// It is to go to MPI as the program made it. Every rank of the communicator passes it on alike, or
     /// stands in the same MPI function.
-    PassOn,
+    PassOn {
+        /// Whoever passes it on is to say how long it took; see [`passed_on`].
+        is_timed: bool,
+    },
 }
 
 pub enum Failure {
@@ -116,13 +123,14 @@ pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result
         ..CallStats::default()
     };
     let mut working = registration.working();
-    let engine = engine::of(context, call, &mut working)?;
+    let Order { engine, is_timed } = engine::of(context, call, &mut working)?;
+    let started = Instant::now();
     // SAFETY: the caller's promise.
     let result = unsafe {
         match engine {
             Engine::Plain => {
                 stats.count_raw(registration.rank, call.source());
-                Ok(Outcome::PassOn)
+                Ok(Outcome::PassOn { is_timed })
             }
             Engine::Collective => collective::exchange(context, call, &mut working, &mut stats)
                 .map(|()| Outcome::Done),
@@ -131,6 +139,15 @@ pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result
             }
         }
     };
+    if is_timed && engine != Engine::Plain {
+        let tuner = working.tuners.of(call.collective);
+        tuner.record(started.elapsed().as_secs_f64());
+    }
     registration.stats().add(call.collective, &stats);
     result
+}
+
+/// After a call that was passed on and is to be timed.
+pub fn passed_on(registration: &Registration, collective: Collective, seconds: f64) {
+    registration.working().tuners.of(collective).record(seconds);
 }

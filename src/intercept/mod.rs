@@ -13,6 +13,8 @@ use crate::session;
 use guard::Guard;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
 
 /// Counts and displacements of one side, as the program passed them.
 #[derive(Clone, Copy)]
@@ -55,7 +57,7 @@ struct Argument {
     datatype: Handle,
 }
 
-/// Performs an all-to-all, or says with `None` that it is to go to MPI as it came.
+/// Performs an all-to-all, if need be by `next`, which passes it to MPI as it came.
 ///
 /// # Safety
 /// The arguments must be what MPI asks of the program.
@@ -64,16 +66,47 @@ unsafe fn all_to_all(
     send: Argument,
     receive: Argument,
     comm: Handle,
-) -> Option<c_int> {
-    let _guard = Guard::enter()?;
-    let mpi = Mpi::get()?;
-    let comm = mpi.abi.normalise(comm);
-    let known = match registry::lookup(comm) {
-        Some(known) => known,
-        None => first_meeting(mpi, comm)?,
+    next: impl FnOnce() -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { answer(collective, send, receive, comm) } {
+        Answer::Done(code) => code,
+        Answer::PassOn(_guard) => next(),
+        Answer::Time(registration, _guard) => {
+            let started = Instant::now();
+            let code = next();
+            let seconds = started.elapsed().as_secs_f64();
+            let record = || exchange::passed_on(&registration, collective, seconds);
+            let _ = catch_unwind(AssertUnwindSafe(record));
+            code
+        }
+    }
+}
+
+/// What passes a call on keeps the guard: another tool may make a `PMPI_X` of the `MPI_X` that it gets, which comes
+/// back to us.
+enum Answer {
+    Done(c_int),
+    PassOn(Option<Guard>),
+    /// Pass it on, and say how long that took.
+    Time(Arc<Registration>, Guard),
+}
+
+/// # Safety
+/// As [`all_to_all`].
+unsafe fn answer(
+    collective: Collective,
+    send: Argument,
+    receive: Argument,
+    comm: Handle,
+) -> Answer {
+    let (Some(guard), Some(mpi)) = (Guard::enter(), Mpi::get()) else {
+        return Answer::PassOn(None);
     };
-    let Known::Registered(registration) = known else {
-        return None;
+    let comm = mpi.abi.normalise(comm);
+    let known = registry::lookup(comm).or_else(|| first_meeting(mpi, comm));
+    let Some(Known::Registered(registration)) = known else {
+        return Answer::PassOn(None);
     };
     // Unwinding must not leave here, and by now the other ranks count on this one: an error is all that
     // is left.
@@ -82,12 +115,13 @@ unsafe fn all_to_all(
         unsafe { compressed(mpi, &registration, collective, send, receive) }
     }));
     let failure = match result {
-        Ok(Ok(Outcome::Done)) => return Some(SUCCESS),
-        Ok(Ok(Outcome::PassOn)) => return None,
+        Ok(Ok(Outcome::Done)) => return Answer::Done(SUCCESS),
+        Ok(Ok(Outcome::PassOn { is_timed: false })) => return Answer::PassOn(Some(guard)),
+        Ok(Ok(Outcome::PassOn { is_timed: true })) => return Answer::Time(registration, guard),
         Ok(Err(failure)) => failure,
         Err(_) => Failure::Told("internal error (a panic, reported above)".into()),
     };
-    Some(raise(mpi, &registration, collective, failure))
+    Answer::Done(raise(mpi, &registration, collective, failure))
 }
 
 /// The ranks of a communicator that is not known agree what to do with it.
@@ -125,14 +159,14 @@ unsafe fn compressed(
         )
     };
     let (Some(send_slices), Some(receive_slices)) = (send_slices, receive_slices) else {
-        return Ok(Outcome::PassOn);
+        return Ok(Outcome::PassOn { is_timed: false });
     };
     // MPI refuses its null datatype where there is something to send or receive, in its own words.
     let is_refused = |argument: Argument, slices: &Slices| {
         !slices.is_empty() && mpi.abi.normalise(argument.datatype) == mpi.abi.datatype_null
     };
     if is_refused(send, &send_slices) || is_refused(receive, &receive_slices) {
-        return Ok(Outcome::PassOn);
+        return Ok(Outcome::PassOn { is_timed: false });
     }
     let side = |argument: Argument, slices| {
         let (comm, buffer) = (registration.private, argument.buffer.cast());

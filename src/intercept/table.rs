@@ -92,7 +92,7 @@ intercept! {
         let send = Argument { buffer: sendbuf.cast_mut(), blocks: Blocks::Equal(sendcount.into()), datatype: sendtype };
         let receive = Argument { buffer: recvbuf, blocks: Blocks::Equal(recvcount.into()), datatype: recvtype };
         // SAFETY: the arguments are the program's.
-        unsafe { all_to_all(Alltoall, send, receive, comm) }.unwrap_or_else(next)
+        unsafe { all_to_all(Alltoall, send, receive, comm, next) }
     }
 
     "MPI_Alltoallv", "PMPI_Alltoallv", alltoallv(
@@ -103,7 +103,7 @@ intercept! {
         let send = Argument { buffer: sendbuf.cast_mut(), blocks: Blocks::Ints(sendcounts, sdispls), datatype: sendtype };
         let receive = Argument { buffer: recvbuf, blocks: Blocks::Ints(recvcounts, rdispls), datatype: recvtype };
         // SAFETY: the arguments are the program's.
-        unsafe { all_to_all(Alltoallv, send, receive, comm) }.unwrap_or_else(next)
+        unsafe { all_to_all(Alltoallv, send, receive, comm, next) }
     }
 
     "MPI_Alltoall_c", "PMPI_Alltoall_c", alltoall_c(
@@ -113,7 +113,7 @@ intercept! {
         let send = Argument { buffer: sendbuf.cast_mut(), blocks: Blocks::Equal(sendcount), datatype: sendtype };
         let receive = Argument { buffer: recvbuf, blocks: Blocks::Equal(recvcount), datatype: recvtype };
         // SAFETY: the arguments are the program's.
-        unsafe { all_to_all(Alltoall, send, receive, comm) }.unwrap_or_else(next)
+        unsafe { all_to_all(Alltoall, send, receive, comm, next) }
     }
 
     "MPI_Alltoallv_c", "PMPI_Alltoallv_c", alltoallv_c(
@@ -124,6 +124,6 @@ intercept! {
         let send = Argument { buffer: sendbuf.cast_mut(), blocks: Blocks::Large(sendcounts, sdispls), datatype: sendtype };
         let receive = Argument { buffer: recvbuf, blocks: Blocks::Large(recvcounts, rdispls), datatype: recvtype };
         // SAFETY: the arguments are the program's.
-        unsafe { all_to_all(Alltoallv, send, receive, comm) }.unwrap_or_else(next)
+        unsafe { all_to_all(Alltoallv, send, receive, comm, next) }
     }
 }

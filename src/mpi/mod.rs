@@ -259,16 +259,24 @@ impl Mpi {
 
     /// The largest of every rank's value. Collective.
     pub fn max_over(&self, comm: Handle, value: c_int) -> Result<c_int> {
-        let mut largest = 0;
+        let mut values = [value];
+        self.max_over_all(comm, &mut values)?;
+        Ok(values[0])
+    }
+
+    /// The same for each of some values, equally many on every rank.
+    pub fn max_over_all(&self, comm: Handle, values: &mut [c_int]) -> Result<()> {
+        let mut largest = vec![0; values.len()];
         self.allreduce(
-            (&raw const value).cast(),
-            (&raw mut largest).cast(),
-            1,
+            values.as_ptr().cast(),
+            largest.as_mut_ptr().cast(),
+            values.len() as c_int,
             self.abi.int,
             self.abi.max,
             comm,
         )?;
-        Ok(largest)
+        values.copy_from_slice(&largest);
+        Ok(())
     }
 
     /// The bitwise or of every rank's words, which are equally many on every rank. Collective.
@@ -295,7 +303,7 @@ impl Mpi {
         op: Handle,
         comm: Handle,
     ) -> Result<()> {
-        // SAFETY: both callers above pass distinct buffers of `count` elements of `datatype`.
+        // SAFETY: the callers above pass distinct buffers of `count` elements of `datatype`.
         check(unsafe { (self.functions.allreduce)(send, receive, count, datatype, op, comm) })
     }
 

@@ -2,7 +2,7 @@
 
 use super::agreement::Proposal;
 use crate::codec::{Coding, Element};
-use crate::exchange::{Backoff, Choice, Outgoing, Pool, Staging};
+use crate::exchange::{Backoff, Choice, Outgoing, Pool, Staging, Tuners};
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi, Result};
 use crate::report::Stats;
@@ -36,6 +36,15 @@ impl Terms {
     /// Whether the data decide how long a compressed message is.
     pub fn is_variable(&self) -> bool {
         self.tolerance.is_some() || self.coding == Coding::Lossless
+    }
+
+    /// What a compressed message is expected to have of the bytes of its values; a guess where the data decide it.
+    pub fn expected_share(&self, element: Element) -> f64 {
+        if self.is_variable() {
+            0.5
+        } else {
+            self.rate / (8 * element.bytes()) as f64
+        }
     }
 
     /// The exponent of the largest power of two that is not above the tolerance: libzfp's error bound.
@@ -78,6 +87,7 @@ impl std::fmt::Display for Terms {
 #[derive(Default)]
 pub struct Working {
     pub choice: Choice,
+    pub tuners: Tuners,
     pub staging: Staging,
     pub send_pool: Pool,
     pub receive_pool: Pool,

@@ -50,6 +50,9 @@ fn write_table(out: &mut String, rows: &[Row]) -> std::fmt::Result {
             _ => format!(" (counts of {} of them)", row.ranks),
         };
         writeln!(out, "  {} ranks{partly}, {}", row.size, row.terms)?;
+        for decision in &row.decisions {
+            writeln!(out, "  {decision}")?;
+        }
     }
     writeln!(
         out,

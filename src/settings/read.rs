@@ -127,7 +127,7 @@ pub(super) fn mode(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
     settings.mode = match text {
         "on" => Mode::On,
         "off" => Mode::Off,
-        "auto" => return Err(Refusal::NotYet),
+        "auto" => Mode::Auto,
         _ => return Err(Refusal::Value),
     };
     Ok(())

@@ -127,7 +127,7 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "TRANSPRESS_MODE",
         default: "on",
-        accepted: "on or off",
+        accepted: "on, auto or off",
         meaning: "Whether anything is compressed",
         same_on_every_rank: true,
         reader: Reader::Library(read::mode),

@@ -297,7 +297,6 @@ fn mode() {
     assert!(good("MODE", "on").enabled);
     let off = good("MODE", "off");
     assert_eq!((off.mode, off.enabled, off.valid), (Mode::Off, false, true));
-    not_yet("MODE", "auto");
     not_accepted("MODE", "1");
 }
 

@@ -1,0 +1,85 @@
+//! How fast this machine codes, measured once.
+
+use super::{Bits, Coding, Element, Float, Guard, round_trip};
+use crate::layout::{Axes, Kind};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// A smooth box, some of it in the caches.
+const EXTENTS: [usize; 3] = [64, 64, 32];
+/// The fastest of so many runs counts.
+const RUNS: usize = 3;
+
+/// What a speed was measured for; the rate as its bits.
+type Case = (Coding, Element, u64, usize);
+
+/// Bytes of values that are coded and decoded in a second, at so many bits per value where the coding has a rate,
+/// on up to `threads` threads.
+pub fn speed(coding: Coding, element: Element, rate: f64, threads: usize) -> f64 {
+    static KNOWN: Mutex<Vec<(Case, f64)>> = Mutex::new(Vec::new());
+    let kind = (coding, element, rate.to_bits(), threads);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, speed)) = known.iter().find(|(other, _)| *other == kind) {
+        return *speed;
+    }
+    let speed = match element {
+        Element::F32 => measure::<f32>(coding, rate, threads),
+        Element::F64 => measure::<f64>(coding, rate, threads),
+    };
+    known.push((kind, speed));
+    speed
+}
+
+fn measure<T: Float>(coding: Coding, rate: f64, threads: usize) -> f64 {
+    let axes: Axes = EXTENTS.map(|extent| (Kind::Smooth, extent as u32)).into();
+    let [nx, ny, nz] = EXTENTS;
+    let values: Vec<T> = (0..nx * ny * nz)
+        .map(|i| {
+            let (x, y, z) = (i % nx, i / nx % ny, i / nx / ny);
+            T::from_f64((0.1 * x as f64).sin() * (0.07 * y as f64).cos() + 0.05 * z as f64)
+        })
+        .collect();
+    let bytes = size_of_val(&*values);
+    let words = match coding {
+        Coding::Lossless => bytes / 8,
+        Coding::Zfp | Coding::Fp16 | Coding::Bf16 => {
+            (values.len() as f64 * rate / 64.0).ceil() as usize
+        }
+    };
+    let seconds = (0..RUNS).map(|_| {
+        let started = Instant::now();
+        let done = round_trip(
+            coding,
+            &values,
+            &axes,
+            Bits::Even,
+            words,
+            Guard::OFF,
+            threads,
+        );
+        match done {
+            Ok(_) => started.elapsed().as_secs_f64(),
+            Err(_) => f64::INFINITY,
+        }
+    });
+    bytes as f64 / seconds.fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_coding_has_a_speed() {
+        for coding in [Coding::Zfp, Coding::Fp16, Coding::Bf16, Coding::Lossless] {
+            for element in [Element::F32, Element::F64] {
+                let measured = speed(coding, element, 16.0, 1);
+                assert!(
+                    measured > 0.0 && measured.is_finite(),
+                    "{coding:?} {element:?}"
+                );
+                assert_eq!(speed(coding, element, 16.0, 1), measured);
+            }
+        }
+    }
+}
