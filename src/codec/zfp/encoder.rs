@@ -6,10 +6,13 @@
 //! between, the rest of the plane is there bit for bit, only with a 1 after each one-bit; so eight
 //! coefficients go through a table at a time.
 
+use super::Value;
+use super::arch::BATCH;
 use super::bits::low_bits;
 use super::line;
 use super::planes::Planes;
 use super::shape::Shape;
+use super::transform::{Header, Headers};
 
 /// Words that hold the longest block: 64 planes of 64 bits, as many group tests, and the header.
 pub const BLOCK_WORDS: usize = 72;
@@ -118,17 +121,60 @@ const fn doubled() -> [u16; 256] {
     table
 }
 
+/// [`super::arch::Arch::encode`] of whole planes.
+#[inline(always)]
+pub fn encode_blocks<T: Value, S: Shape>(
+    headers: &Headers,
+    planes: &mut [Planes; BATCH],
+    budget: usize,
+    coded: &mut [BlockBits; BATCH],
+) {
+    for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate() {
+        let all = |_: &mut Planes, _| u32::MAX;
+        encode_block::<T, S>(headers.get(i), planes, budget, all, coded);
+    }
+}
+
+/// Codes one block, up to bit `budget` or a little more. `prepare` is asked to make planes from some plane on
+/// what they should be, and says up to which plane they are now.
+#[inline(always)]
+pub fn encode_block<T: Value, S: Shape>(
+    header: Header,
+    planes: &mut Planes,
+    budget: usize,
+    prepare: impl FnMut(&mut Planes, u32) -> u32,
+    coded: &mut BlockBits,
+) {
+    coded.clear();
+    if header.is_coded() {
+        coded.push(header.bits.into(), T::HEADER_BITS);
+        encode_planes::<S>(planes, header.planes, budget, prepare, coded);
+    } else {
+        coded.push(0, 1);
+    }
+}
+
 /// Codes the first `count` planes, but no plane that starts at or past bit `budget` of the block.
 #[inline(always)]
-pub fn encode_planes<S: Shape>(planes: &Planes, count: u32, budget: usize, out: &mut BlockBits) {
+fn encode_planes<S: Shape>(
+    planes: &mut Planes,
+    count: u32,
+    budget: usize,
+    mut prepare: impl FnMut(&mut Planes, u32) -> u32,
+    out: &mut BlockBits,
+) {
     let size = S::SIZE as u32;
     let words = &mut out.words;
     let mut pen = out.pen;
+    let mut ready = prepare(planes, 0);
     let (mut k, mut significant) = match S::DIMS {
         1 => line::encode_pairs(planes, count, budget, words, &mut pen),
         _ => (0, 0),
     };
     while k < count && significant < size && pen.position() < budget {
+        if k >= ready {
+            ready = prepare(planes, k);
+        }
         let plane = plane::<S>(planes, k);
         let known = plane & low_bits(significant);
         let rest = plane >> significant;
@@ -148,7 +194,18 @@ pub fn encode_planes<S: Shape>(planes: &Planes, count: u32, budget: usize, out: 
             significant = 64 - plane.leading_zeros();
         }
     }
-    out.pen = copy_planes::<S>(planes, k, count, budget, words, pen);
+    // Once all coefficients are significant, a plane is its own code.
+    let (mut at, end) = (k * size, count * size);
+    while at < end && pen.position() < budget {
+        if at / size >= ready {
+            ready = prepare(planes, at / size);
+        }
+        let bits = (64 - at % 64).min(end - at);
+        let value = planes[at as usize / 64] >> (at % 64) & low_bits(bits);
+        pen.push(words, value, bits);
+        at += bits;
+    }
+    out.pen = pen;
 }
 
 /// Plane `k` of the string.
@@ -212,26 +269,6 @@ fn push_long_tail(rest: u64, room: u32, words: &mut [u64; BLOCK_WORDS], mut pen:
     }
     if reach < room {
         pen.push(words, 1, 2);
-    }
-    pen
-}
-
-/// Codes planes from plane `k` on, if there are any, all coefficients being significant.
-#[inline(always)]
-fn copy_planes<S: Shape>(
-    planes: &Planes,
-    k: u32,
-    count: u32,
-    budget: usize,
-    words: &mut [u64; BLOCK_WORDS],
-    mut pen: Pen,
-) -> Pen {
-    let (mut at, end) = (k * S::SIZE as u32, count * S::SIZE as u32);
-    while at < end && pen.position() < budget {
-        let bits = (64 - at % 64).min(end - at);
-        let value = planes[at as usize / 64] >> (at % 64) & low_bits(bits);
-        pen.push(words, value, bits);
-        at += bits;
     }
     pen
 }

@@ -88,7 +88,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
             *source = unsafe { find::<T, S>(task.first, grid, place, copy) };
         }
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
-        arch.encode::<T, S>(&headers, &planes, budget, &mut coded);
+        arch.encode::<T, S>(&headers, &mut planes, budget, &mut coded);
         for block in &mut coded[..count] {
             append(block, limits.block_bits, writer);
         }

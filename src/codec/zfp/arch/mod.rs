@@ -57,25 +57,17 @@ pub trait Arch: Copy + Send + Sync {
         blocks: &mut [[T; 64]; BATCH],
     );
 
-    /// The bits of [`BATCH`] blocks with these headers and planes, up to bit `budget` or a little more.
+    /// The bits of [`BATCH`] blocks with these headers and planes, up to bit `budget` or a little more. The
+    /// planes are as [`Self::forward`] left them, which may have left some of its work to do here.
     #[inline(always)]
     fn encode<T: Value, S: Shape>(
         self,
         headers: &Headers,
-        planes: &[Planes; BATCH],
+        planes: &mut [Planes; BATCH],
         budget: usize,
         coded: &mut [BlockBits; BATCH],
     ) {
-        for (i, (planes, coded)) in planes.iter().zip(coded).take(S::BATCH).enumerate() {
-            let header = headers.get(i);
-            coded.clear();
-            if header.is_coded() {
-                coded.push(header.bits.into(), T::HEADER_BITS);
-                encoder::encode_planes::<S>(planes, header.planes, budget, coded);
-            } else {
-                coded.push(0, 1);
-            }
-        }
+        encoder::encode_blocks::<T, S>(headers, planes, budget, coded);
     }
 
     /// Headers and planes of [`Shape::BATCH`] blocks of `block_bits` bits each, if this kind of machine has a
