@@ -68,27 +68,28 @@ pub struct Tail {
 }
 
 /// The code of a tail without its first bit, taken apart.
-struct Runs {
-    code: u64,
+pub struct Runs {
+    pub code: u64,
     /// The 1s that say that there is more. The other bits are coefficients, as far as the code goes.
-    more: u64,
+    pub more: u64,
     /// The bits after runs of odd length.
-    ends: u64,
+    pub ends: u64,
 }
 
 #[inline(always)]
-fn runs(window: u64) -> Runs {
+pub fn runs(window: u64) -> Runs {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let code = window >> 1;
-    // Adding the first bit of a run of ones to it carries out of its end.
+    // Adding the first bit of a run of ones to it clears it and carries out of its end.
     let starts = code & !(code << 1);
+    let after_runs = code.wrapping_add(starts);
     let from_even = code.wrapping_add(starts & EVEN);
-    let from_odd = code.wrapping_add(starts & !EVEN);
-    let in_even_runs = code & !from_even;
+    // In a run: whether the bit is as far from the first as a coefficient is. After it: whether its length is odd.
+    let in_turn = from_even ^ EVEN;
     Runs {
         code,
-        more: (in_even_runs & !EVEN) | (code & !in_even_runs & EVEN),
-        ends: !code & ((from_even & !EVEN) | (from_odd & EVEN)),
+        more: code & !in_turn,
+        ends: after_runs & in_turn,
     }
 }
 

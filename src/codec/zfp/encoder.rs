@@ -99,14 +99,14 @@ impl BlockBits {
     }
 }
 
-/// A byte's bits, each one-bit followed by another 1.
-pub static DOUBLED: [u16; 256] = doubled();
+/// A byte's bits, each one-bit followed by another 1; above 16 bits, the length that gives.
+pub static DOUBLED: [u32; 256] = doubled();
 
-const fn doubled() -> [u16; 256] {
+const fn doubled() -> [u32; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        let (mut code, mut length, mut bit) = (0u16, 0, 0);
+        let (mut code, mut length, mut bit) = (0u32, 0, 0);
         while bit < 8 {
             if byte >> bit & 1 == 1 {
                 code |= 3 << length;
@@ -115,7 +115,7 @@ const fn doubled() -> [u16; 256] {
             length += 1;
             bit += 1;
         }
-        table[byte] = code;
+        table[byte] = code | length << 16;
         byte += 1;
     }
     table
@@ -169,6 +169,7 @@ fn encode_planes<S: Shape>(
     let mut ready = prepare(planes, 0);
     let (mut k, mut significant) = match S::DIMS {
         1 => line::encode_pairs(planes, count, budget, words, &mut pen),
+        2 => encode_square_pairs(planes, count, budget, words, &mut pen),
         _ => (0, 0),
     };
     while k < count && significant < size && pen.position() < budget {
@@ -176,23 +177,23 @@ fn encode_planes<S: Shape>(
             ready = prepare(planes, k);
         }
         let plane = plane::<S>(planes, k);
-        let known = plane & low_bits(significant);
+        let known = plane & ((1 << significant) - 1);
         let rest = plane >> significant;
         k += 1;
-        if S::SIZE < 64 {
-            let (code, length, reach) = tail_code(rest, size - significant);
-            pen.push(words, known | code << significant, significant + length);
-            significant += reach;
-        } else if rest < 1 << 31 {
-            let (code, length, reach) = tail_code(rest, size - significant);
-            pen.push(words, known, significant);
-            pen.push(words, code, length);
-            significant += reach;
-        } else {
+        if S::SIZE == 64 && rest >= 1 << 31 {
             pen.push(words, known, significant);
             pen = push_long_tail(rest, size - significant, words, pen);
             significant = 64 - plane.leading_zeros();
+            continue;
         }
+        let (code, length, reach) = tail_code(rest, size - significant);
+        if significant + length <= 64 {
+            pen.push(words, known | code << significant, significant + length);
+        } else {
+            pen.push(words, known, significant);
+            pen.push(words, code, length);
+        }
+        significant += reach;
     }
     // Once all coefficients are significant, a plane is its own code.
     let (mut at, end) = (k * size, count * size);
@@ -208,6 +209,38 @@ fn encode_planes<S: Shape>(
     out.pen = pen;
 }
 
+/// Codes pairs of planes of a 2-D block as long as not all coefficients are significant. Returns the next
+/// plane and how many coefficients are significant.
+#[inline(always)]
+fn encode_square_pairs(
+    planes: &Planes,
+    count: u32,
+    budget: usize,
+    words: &mut [u64; BLOCK_WORDS],
+    pen: &mut Pen,
+) -> (u32, u32) {
+    let (mut k, mut significant) = (0, 0);
+    let mut plane_code = |plane: u32| {
+        let known = plane & ((1 << significant) - 1);
+        let (code, length, reach) = tail_code((plane >> significant).into(), 16 - significant);
+        let before = significant;
+        significant += reach;
+        (u64::from(known) | code << before, before + length)
+    };
+    let mut word = 0;
+    while k + 2 <= count && pen.position() < budget {
+        if k % 4 == 0 {
+            word = planes[(k / 4) as usize % 64];
+        }
+        let (first, length) = plane_code(word as u32 & 0xffff);
+        let (second, more) = plane_code(word as u32 >> 16);
+        pen.push(words, first | second << length, length + more);
+        word >>= 32;
+        k += 2;
+    }
+    (k, significant)
+}
+
 /// Plane `k` of the string.
 #[inline(always)]
 fn plane<S: Shape>(planes: &Planes, k: u32) -> u64 {
@@ -216,37 +249,39 @@ fn plane<S: Shape>(planes: &Planes, k: u32) -> u64 {
     word >> (k % per_word * S::SIZE as u32) & low_bits(S::SIZE as u32)
 }
 
-/// The code of the part of a plane that was not significant before, when it fits in 64 bits: bits,
+/// The code of the part of a plane that was not significant before, which must be below 2^31: bits,
 /// their number, and how many coefficients are significant now. `room` coefficients were not.
 #[inline(always)]
 fn tail_code(rest: u64, room: u32) -> (u64, u32, u32) {
     let reach = 64 - rest.leading_zeros();
     // Without the last one-bit, after which the 1 is a 0. With nothing at all, the code is that 0.
-    let top = (1u64 << 63).unbounded_shr(rest.leading_zeros());
-    let others = rest ^ top;
+    let others = rest & (1u64.wrapping_shl(reach.wrapping_sub(1)) - 1);
+    let (doubled, ones) = double(others);
     let any = u32::from(rest != 0);
-    let length = reach + others.count_ones() + any;
-    let code = u64::from(any) | double(others) << 1;
-    if reach == room {
-        // Nobody else is left to be the last one-bit, so neither it nor the end is said.
-        return (code, length - 1, reach);
-    }
-    let last = u64::from(any).unbounded_shl(length - any);
-    (code | last, length + 1, reach)
+    // After the block's last coefficient nobody else is left to be the last one-bit, so neither it nor the end
+    // is said.
+    let open = u32::from(reach != room);
+    let length = reach + ones + any + 1 - (1 - open) * (1 + any);
+    let last = u64::from(any & open) << (reach + ones);
+    (u64::from(any) | doubled << 1 | last, length, reach)
 }
 
-/// Each one-bit followed by another 1. `bits` must be below 2^31.
+/// Each one-bit followed by another 1; and the number of one-bits. `bits` must be below 2^31.
 #[inline(always)]
-fn double(bits: u64) -> u64 {
-    let mut code = u64::from(DOUBLED[(bits & 0xff) as usize]);
-    let mut length = 8 + (bits & 0xff).count_ones();
-    let mut left = bits >> 8;
-    while left != 0 {
-        code |= u64::from(DOUBLED[(left & 0xff) as usize]) << length;
-        length += 8 + (left & 0xff).count_ones();
-        left >>= 8;
+fn double(bits: u64) -> (u64, u32) {
+    let byte = |i: u32| u64::from(DOUBLED[(bits >> (8 * i) & 0xff) as usize]);
+    let (first, second) = (byte(0), byte(1));
+    let mut code = (first & 0xffff) | (second & 0xffff) << (first >> 16);
+    let mut length = (first >> 16) + (second >> 16);
+    if bits >> 16 == 0 {
+        return (code, length as u32 - 16);
     }
-    code
+    let (third, fourth) = (byte(2), byte(3));
+    code |= (third & 0xffff) << length;
+    length += third >> 16;
+    code |= (fourth & 0xffff) << length;
+    length += fourth >> 16;
+    (code, length as u32 - 32)
 }
 
 /// As [`tail_code`], for codes of more than 64 bits.
@@ -261,7 +296,7 @@ fn push_long_tail(rest: u64, room: u32, words: &mut [u64; BLOCK_WORDS], mut pen:
         let (byte, count) = (others & 0xff, left.min(8));
         pen.push(
             words,
-            DOUBLED[byte as usize].into(),
+            (DOUBLED[byte as usize] & 0xffff).into(),
             count + byte.count_ones(),
         );
         others >>= count;

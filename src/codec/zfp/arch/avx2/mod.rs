@@ -16,6 +16,7 @@ mod bytes;
 mod double;
 mod lifting;
 mod lines;
+mod pairs;
 mod single;
 
 use super::bmi2::Bmi2;
@@ -108,6 +109,26 @@ impl Arch for Avx2 {
             3 => unsafe { encode_cubes::<T>(headers, planes, budget, coded) },
             _ => encoder::encode_blocks::<T, S>(headers, planes, budget, coded),
         }
+    }
+
+    #[inline(always)]
+    fn decode_batch<T: Value, S: Shape>(
+        self,
+        bytes: &[u8],
+        position: usize,
+        block_bits: usize,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) -> bool {
+        let usual = T::HEADER_BITS as usize..=pairs::LONGEST;
+        if S::DIMS == 1 || !usual.contains(&block_bits) {
+            return false;
+        }
+        // SAFETY: `self` proves that the machine has the instructions.
+        unsafe {
+            pairs::decode::<T, S>(bytes, position, block_bits, self.bmi(), headers, planes);
+        }
+        true
     }
 }
 
