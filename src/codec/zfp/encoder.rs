@@ -180,6 +180,10 @@ fn encode_planes<S: Shape>(
         let known = plane & ((1 << significant) - 1);
         let rest = plane >> significant;
         k += 1;
+        if rest == 0 {
+            pen.push(words, known, significant + 1);
+            continue;
+        }
         if S::SIZE == 64 && rest >= 1 << 31 {
             pen.push(words, known, significant);
             pen = push_long_tail(rest, size - significant, words, pen);
@@ -253,17 +257,18 @@ fn plane<S: Shape>(planes: &Planes, k: u32) -> u64 {
 /// their number, and how many coefficients are significant now. `room` coefficients were not.
 #[inline(always)]
 fn tail_code(rest: u64, room: u32) -> (u64, u32, u32) {
-    let reach = 64 - rest.leading_zeros();
-    // Without the last one-bit, after which the 1 is a 0. With nothing at all, the code is that 0.
-    let others = rest & (1u64.wrapping_shl(reach.wrapping_sub(1)) - 1);
-    let (doubled, ones) = double(others);
-    let any = u32::from(rest != 0);
-    // After the block's last coefficient nobody else is left to be the last one-bit, so neither it nor the end
-    // is said.
-    let open = u32::from(reach != room);
-    let length = reach + ones + any + 1 - (1 - open) * (1 + any);
-    let last = u64::from(any & open) << (reach + ones);
-    (u64::from(any) | doubled << 1 | last, length, reach)
+    if rest == 0 {
+        return (0, u32::from(room > 0), 0);
+    }
+    let top = 63 - rest.leading_zeros();
+    // Without the last one-bit, after which the 1 is a 0.
+    let (doubled, ones) = double(rest & ((1 << top) - 1));
+    let last = 1 + top + ones;
+    if top + 1 == room {
+        // Nobody else is left to be the last one-bit, so neither it nor the end is said.
+        return (1 | doubled << 1, last, room);
+    }
+    (1 | doubled << 1 | 1 << last, last + 2, top + 1)
 }
 
 /// Each one-bit followed by another 1; and the number of one-bits. `bits` must be below 2^31.

@@ -24,6 +24,8 @@ pub const BATCH: usize = 16;
 
 /// Bit manipulation that some machines have instructions for.
 pub trait Bmi: Copy {
+    /// Whether [`Self::extract`] is quicker than going from one-bit to one-bit.
+    const EXTRACTS: bool;
     /// The bits of `word` under the ones of `mask`, moved together at the low end.
     fn extract(self, word: u64, mask: u64) -> u64;
     /// The position of the one-bit of `mask` that has `rank` ones below it; 64 if there is none.

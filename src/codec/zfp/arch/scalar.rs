@@ -12,6 +12,8 @@ use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
 pub struct Scalar;
 
 impl Bmi for Scalar {
+    const EXTRACTS: bool = false;
+
     #[inline(always)]
     fn extract(self, word: u64, mask: u64) -> u64 {
         let mut ones = word & mask;
@@ -104,7 +106,8 @@ pub fn forward<T: Value, S: Shape>(
         };
         headers.set(i, header);
         if header.is_coded() {
-            transform::quantize::<T, S>(&block, header.biased_exponent(), &mut ints);
+            // SAFETY: the header has the exponent of the largest magnitude, which is finite.
+            unsafe { transform::quantize::<T, S>(&block, header.biased_exponent(), &mut ints) };
             transform::forward::<T::Int, S>(&mut ints);
             planes::split::<T::Int, S>(&ints, bmi, planes);
         }

@@ -18,6 +18,7 @@ mod lifting;
 mod lines;
 mod pairs;
 mod single;
+mod squares;
 
 use super::bmi2::Bmi2;
 use super::{Arch, BATCH};
@@ -107,7 +108,8 @@ impl Arch for Avx2 {
             1 => unsafe { lines::encode::<T>(headers, &planes[0], budget, coded) },
             // SAFETY: as above.
             3 => unsafe { encode_cubes::<T>(headers, planes, budget, coded) },
-            _ => encoder::encode_blocks::<T, S>(headers, planes, budget, coded),
+            // SAFETY: as above.
+            _ => unsafe { squares::encode::<T>(headers, planes, budget, coded) },
         }
     }
 
