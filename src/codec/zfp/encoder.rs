@@ -7,12 +7,11 @@
 //! coefficients go through a table at a time.
 
 use super::Value;
-use super::arch::BATCH;
 use super::bits::low_bits;
 use super::line;
 use super::planes::Planes;
-use super::shape::Shape;
-use super::transform::{Header, Headers};
+use super::shape::{Shape, Square};
+use super::transform::Header;
 
 /// Words that hold the longest block: 64 planes of 64 bits, as many group tests, and the header.
 pub const BLOCK_WORDS: usize = 72;
@@ -121,22 +120,26 @@ const fn doubled() -> [u32; 256] {
     table
 }
 
-/// [`super::arch::Arch::encode`] of whole planes.
-#[inline(always)]
-pub fn encode_blocks<T: Value, S: Shape>(
-    headers: &Headers,
-    planes: &mut [Planes; BATCH],
-    budget: usize,
-    coded: &mut [BlockBits; BATCH],
-) {
-    for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate() {
-        let all = |_: &mut Planes, _| u32::MAX;
-        encode_block::<T, S>(headers.get(i), planes, budget, all, coded);
+/// A block's planes, made as they are needed.
+pub struct Supply<'a, P> {
+    planes: &'a mut Planes,
+    /// Makes planes from some plane on what they should be and says up to which plane they are now.
+    prepare: P,
+    ready: u32,
+}
+
+impl<P: FnMut(&mut Planes, u32) -> u32> Supply<'_, P> {
+    /// The word that plane `k` lies in. Planes must be asked for in order.
+    #[inline(always)]
+    pub fn word<S: Shape>(&mut self, k: u32) -> u64 {
+        if k >= self.ready {
+            self.ready = (self.prepare)(self.planes, k);
+        }
+        self.planes[k as usize * S::SIZE / 64 % 64]
     }
 }
 
-/// Codes one block, up to bit `budget` or a little more. `prepare` is asked to make planes from some plane on
-/// what they should be, and says up to which plane they are now.
+/// Codes one block, up to bit `budget` or a little more. `prepare` is as in [`Supply`].
 #[inline(always)]
 pub fn encode_block<T: Value, S: Shape>(
     header: Header,
@@ -148,7 +151,13 @@ pub fn encode_block<T: Value, S: Shape>(
     coded.clear();
     if header.is_coded() {
         coded.push(header.bits.into(), T::HEADER_BITS);
-        encode_planes::<S>(planes, header.planes, budget, prepare, coded);
+        let ready = 0;
+        let supply = Supply {
+            planes,
+            prepare,
+            ready,
+        };
+        encode_planes::<S>(supply, header.planes, budget, coded);
     } else {
         coded.push(0, 1);
     }
@@ -157,26 +166,21 @@ pub fn encode_block<T: Value, S: Shape>(
 /// Codes the first `count` planes, but no plane that starts at or past bit `budget` of the block.
 #[inline(always)]
 fn encode_planes<S: Shape>(
-    planes: &mut Planes,
+    mut planes: Supply<impl FnMut(&mut Planes, u32) -> u32>,
     count: u32,
     budget: usize,
-    mut prepare: impl FnMut(&mut Planes, u32) -> u32,
     out: &mut BlockBits,
 ) {
     let size = S::SIZE as u32;
     let words = &mut out.words;
     let mut pen = out.pen;
-    let mut ready = prepare(planes, 0);
     let (mut k, mut significant) = match S::DIMS {
-        1 => line::encode_pairs(planes, count, budget, words, &mut pen),
-        2 => encode_square_pairs(planes, count, budget, words, &mut pen),
+        1 => line::encode_pairs(&mut planes, count, budget, words, &mut pen),
+        2 => encode_square_pairs(&mut planes, count, budget, words, &mut pen),
         _ => (0, 0),
     };
     while k < count && significant < size && pen.position() < budget {
-        if k >= ready {
-            ready = prepare(planes, k);
-        }
-        let plane = plane::<S>(planes, k);
+        let plane = planes.word::<S>(k) >> (k * size % 64) & low_bits(size);
         let known = plane & ((1 << significant) - 1);
         let rest = plane >> significant;
         k += 1;
@@ -202,55 +206,43 @@ fn encode_planes<S: Shape>(
     // Once all coefficients are significant, a plane is its own code.
     let (mut at, end) = (k * size, count * size);
     while at < end && pen.position() < budget {
-        if at / size >= ready {
-            ready = prepare(planes, at / size);
-        }
         let bits = (64 - at % 64).min(end - at);
-        let value = planes[at as usize / 64] >> (at % 64) & low_bits(bits);
+        let value = planes.word::<S>(at / size) >> (at % 64) & low_bits(bits);
         pen.push(words, value, bits);
         at += bits;
     }
     out.pen = pen;
 }
 
-/// Codes pairs of planes of a 2-D block as long as not all coefficients are significant. Returns the next
-/// plane and how many coefficients are significant.
+/// Codes pairs of planes of a 2-D block. Returns the next plane and how many coefficients are significant.
 #[inline(always)]
 fn encode_square_pairs(
-    planes: &Planes,
+    planes: &mut Supply<impl FnMut(&mut Planes, u32) -> u32>,
     count: u32,
     budget: usize,
     words: &mut [u64; BLOCK_WORDS],
     pen: &mut Pen,
 ) -> (u32, u32) {
     let (mut k, mut significant) = (0, 0);
-    let mut plane_code = |plane: u32| {
+    let mut plane_code = |plane: u64| {
         let known = plane & ((1 << significant) - 1);
-        let (code, length, reach) = tail_code((plane >> significant).into(), 16 - significant);
+        let (code, length, reach) = tail_code(plane >> significant, 16 - significant);
         let before = significant;
         significant += reach;
-        (u64::from(known) | code << before, before + length)
+        (known | code << before, before + length)
     };
     let mut word = 0;
     while k + 2 <= count && pen.position() < budget {
         if k % 4 == 0 {
-            word = planes[(k / 4) as usize % 64];
+            word = planes.word::<Square>(k);
         }
-        let (first, length) = plane_code(word as u32 & 0xffff);
-        let (second, more) = plane_code(word as u32 >> 16);
+        let (first, length) = plane_code(word & 0xffff);
+        let (second, more) = plane_code(word >> 16 & 0xffff);
         pen.push(words, first | second << length, length + more);
         word >>= 32;
         k += 2;
     }
     (k, significant)
-}
-
-/// Plane `k` of the string.
-#[inline(always)]
-fn plane<S: Shape>(planes: &Planes, k: u32) -> u64 {
-    let per_word = 64 / S::SIZE as u32;
-    let word = planes[(k / per_word) as usize % 64];
-    word >> (k % per_word * S::SIZE as u32) & low_bits(S::SIZE as u32)
 }
 
 /// The code of the part of a plane that was not significant before, which must be below 2^31: bits,

@@ -1,8 +1,9 @@
 //! 1-D blocks: planes of four bits, by table.
 
 use super::bits::peek;
-use super::encoder::{BLOCK_WORDS, Pen};
+use super::encoder::{BLOCK_WORDS, Pen, Supply};
 use super::planes::Planes;
+use super::shape::Line;
 
 /// The code of one plane of four bits, `significant` of which were so before: (bits, length, and how
 /// many are significant after it).
@@ -51,7 +52,7 @@ const fn pairs() -> [[u32; 256]; 4] {
 /// [`super::encoder::encode_planes`]. Returns the next plane and how many coefficients are significant.
 #[inline(always)]
 pub fn encode_pairs(
-    planes: &Planes,
+    planes: &mut Supply<impl FnMut(&mut Planes, u32) -> u32>,
     count: u32,
     budget: usize,
     words: &mut [u64; BLOCK_WORDS],
@@ -59,7 +60,7 @@ pub fn encode_pairs(
 ) -> (u32, u32) {
     let (mut k, mut significant) = (0, 0);
     while k + 2 <= count && pen.position() < budget && significant < 4 {
-        let pair = planes[(k / 16) as usize % 64] >> (4 * (k % 16)) & 0xff;
+        let pair = planes.word::<Line>(k) >> (4 * (k % 16)) & 0xff;
         let entry = PAIRS[significant as usize][pair as usize];
         pen.push(words, (entry & 0xffff).into(), entry >> 16 & 0xff);
         significant = entry >> 24;

@@ -270,8 +270,18 @@ fn decode_bits<A: Arch, T: Value, S: Shape>(
 #[inline(always)]
 pub fn copy_bits(bytes: &[u8], position: usize, bits: usize, block: &mut [u64]) {
     let whole = bits / 64;
-    for (i, word) in block[..whole].iter_mut().enumerate() {
-        *word = peek_word(bytes, position + 64 * i);
+    let words = bytes.get(position / 8..).map(|rest| rest.as_chunks().0);
+    match words.and_then(|words| words.get(..whole)) {
+        Some(words) if position.is_multiple_of(8) => {
+            for (word, &eight) in block[..whole].iter_mut().zip(words) {
+                *word = u64::from_le_bytes(eight);
+            }
+        }
+        _ => {
+            for (i, word) in block[..whole].iter_mut().enumerate() {
+                *word = peek_word(bytes, position + 64 * i);
+            }
+        }
     }
     block[whole] = peek_word(bytes, position + 64 * whole) & low_bits((bits % 64) as u32);
 }

@@ -12,7 +12,7 @@ use super::Value;
 use super::bits::BitWriter;
 use super::blocks::Source;
 use super::decoder;
-use super::encoder::{self, BlockBits};
+use super::encoder::BlockBits;
 use super::planes::Planes;
 use super::range::{self, DecodeTask, EncodeTask};
 use super::shape::Shape;
@@ -61,16 +61,13 @@ pub trait Arch: Copy + Send + Sync {
 
     /// The bits of [`BATCH`] blocks with these headers and planes, up to bit `budget` or a little more. The
     /// planes are as [`Self::forward`] left them, which may have left some of its work to do here.
-    #[inline(always)]
     fn encode<T: Value, S: Shape>(
         self,
         headers: &Headers,
         planes: &mut [Planes; BATCH],
         budget: usize,
         coded: &mut [BlockBits; BATCH],
-    ) {
-        encoder::encode_blocks::<T, S>(headers, planes, budget, coded);
-    }
+    );
 
     /// Headers and planes of [`Shape::BATCH`] blocks of `block_bits` bits each, if this kind of machine has a
     /// better way than one after the other.

@@ -8,7 +8,7 @@ use super::bytes::{self, CUBE64};
 use super::lifting::{
     Four, exchange64, from_negabinary64, lift64, to_negabinary64, transpose64, unlift64,
 };
-use super::{join_cube, lines, load_lanes, split_cube, store, store_lanes};
+use super::{join_cube, lines, load_lanes, store, store_lanes};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
@@ -17,8 +17,8 @@ use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Float;
 use std::arch::x86_64::*;
 
-/// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become bytes, which [`split_cubes`] makes planes
-/// of, and 1-D blocks what [`lines`] codes.
+/// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become bytes of equal significance, and
+/// 1-D blocks what [`lines`] codes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub fn forward<S: Shape>(
@@ -90,13 +90,6 @@ fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
         }
     }
     _mm256_extract_epi64::<0>(largest)
-}
-
-/// Makes eight bit planes of a 3-D block, from plane `8 * group` on, of what [`forward`] left there.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub fn split_cubes(planes: &mut Planes, group: usize) {
-    split_cube(planes, group, &CUBE64);
 }
 
 #[inline]
@@ -312,13 +305,11 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
     }
     let upper = four!(|group| join_cube(planes, group, &CUBE64));
     let lower = four!(|group| join_cube(planes, 4 + group, &CUBE64));
-    let [front, back] = [0, 1].map(|half| {
-        let upper = bytes::by_element(four!(|group| upper[group][half]));
-        let lower = bytes::by_element(four!(|group| lower[group][half]));
-        let v = four!(|z| whole([upper[z], lower[z]]));
-        // Two y, x along the elements.
-        [0, 1].map(|y| unlift64(four!(|z| from_negabinary64(v[z][y]))))
-    });
+    let half = |half: usize| {
+        let upper = four!(|group| upper[group][half]);
+        inverse_half_cube(upper, four!(|group| lower[group][half]))
+    };
+    let (front, back) = (half(0), half(1));
     let columns = [&front[0], &front[1], &back[0], &back[1]];
     let factor = _mm256_set1_pd(factor(header));
     for (z, slice) in block.as_chunks_mut::<16>().0.iter_mut().enumerate() {
@@ -330,16 +321,27 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
     }
 }
 
+/// Along z: two y, with x along the elements.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_half_cube(upper: Four, lower: Four) -> [Four; 2] {
+    let (upper, lower) = (bytes::by_element(upper), bytes::by_element(lower));
+    let v = four!(|z| whole([upper[z], lower[z]]));
+    [
+        unlift64(four!(|z| from_negabinary64(v[z][0]))),
+        unlift64(four!(|z| from_negabinary64(v[z][1]))),
+    ]
+}
+
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn inverse_squares(headers: [Header; 2], planes: &[Planes; 2], blocks: &mut [[f64; 64]; 2]) {
-    let [upper, lower] = [0, 8].map(|first| {
-        bytes::by_element(four!(|group| {
-            bytes::join_squares(load_lanes(planes, first + 2 * group))
-        }))
-    });
+    let upper = four!(|group| bytes::join_squares(load_lanes(planes, 2 * group)));
+    let lower = four!(|group| bytes::join_squares(load_lanes(planes, 8 + 2 * group)));
+    let (upper, lower) = (bytes::by_element(upper), bytes::by_element(lower));
     let v = four!(|y| whole([upper[y], lower[y]]));
-    let [low, high] = [0, 1].map(|half: usize| four!(|y| from_negabinary64(v[y][half])));
+    let low = four!(|y| from_negabinary64(v[y][0]));
+    let high = four!(|y| from_negabinary64(v[y][1]));
     let [low, high] = exchange_axes([unlift64(low), unlift64(high)]);
     let [low, high] = exchange_axes([unlift64(low), unlift64(high)]);
     let [a, b] = headers.map(factor);

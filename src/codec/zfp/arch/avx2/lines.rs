@@ -40,8 +40,14 @@ pub fn split32([x, y, z, w]: Four, half: usize, words: &mut Planes) {
 pub fn split64([x, y, z, w]: Four, quarter: usize, words: &mut Planes) {
     let xy = [_mm256_unpacklo_epi8(x, y), _mm256_unpackhi_epi8(x, y)];
     let zw = [_mm256_unpacklo_epi8(z, w), _mm256_unpackhi_epi8(z, w)];
-    let lower = [0, 1].map(|i: usize| _mm256_unpacklo_epi16(xy[i], zw[i]));
-    let upper = [0, 1].map(|i: usize| _mm256_unpackhi_epi16(xy[i], zw[i]));
+    let lower = [
+        _mm256_unpacklo_epi16(xy[0], zw[0]),
+        _mm256_unpacklo_epi16(xy[1], zw[1]),
+    ];
+    let upper = [
+        _mm256_unpackhi_epi16(xy[0], zw[0]),
+        _mm256_unpackhi_epi16(xy[1], zw[1]),
+    ];
     for (i, [even, odd]) in [upper, lower].into_iter().enumerate() {
         let [lower, upper] = exchange64(even, odd);
         put_words(upper, 2 * i, quarter, words);
@@ -68,11 +74,9 @@ const TRANSPOSED: [u8; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub fn join32(planes: &[Planes; 8]) -> Four {
     let planes = planes.as_chunks::<4>().0;
-    let [a, b] = [0, 1].map(|half: usize| {
-        let upper = join_words(&planes[half], 0);
-        let lower = join_words(&planes[half], 1);
-        exchange64(lower, upper)
-    });
+    let [a, b] = [&planes[0], &planes[1]];
+    let a = exchange64(join_words(a, 1), join_words(a, 0));
+    let b = exchange64(join_words(b, 1), join_words(b, 0));
     let v = [a[0], a[1], b[0], b[1]];
     transpose32(four!(|i| shuffle(v[i], &TRANSPOSED)))
 }
@@ -84,17 +88,21 @@ pub fn join64(planes: &[Planes; 4]) -> Four {
     let v = four!(|i| join_words(planes, i));
     let upper = exchange64(v[1], v[0]);
     let lower = exchange64(v[3], v[2]);
-    let [even, odd] = [0, 1].map(|i: usize| {
-        let upper = shuffle(upper[i], &TRANSPOSED);
-        let lower = shuffle(lower[i], &TRANSPOSED);
-        [
-            _mm256_unpacklo_epi32(lower, upper),
-            _mm256_unpackhi_epi32(lower, upper),
-        ]
-    });
+    let (even, odd) = (pairs(lower[0], upper[0]), pairs(lower[1], upper[1]));
     let [x, y] = exchange64(even[0], odd[0]);
     let [z, w] = exchange64(even[1], odd[1]);
     [x, y, z, w]
+}
+
+/// The lower four and the upper four bytes of the coefficients of two blocks → coefficients, two a register.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn pairs(lower: __m256i, upper: __m256i) -> [__m256i; 2] {
+    let (lower, upper) = (shuffle(lower, &TRANSPOSED), shuffle(upper, &TRANSPOSED));
+    [
+        _mm256_unpacklo_epi32(lower, upper),
+        _mm256_unpackhi_epi32(lower, upper),
+    ]
 }
 
 /// Sixteen packed planes of each of four blocks, word `word` of each → two bytes of each coefficient.

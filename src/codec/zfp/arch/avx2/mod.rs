@@ -29,7 +29,7 @@ use crate::codec::zfp::encoder::{self, BlockBits};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::{Cube, Shape};
-use crate::codec::zfp::transform::{Headers, LowestExponent};
+use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
 use bytes::CubeOrder;
 use std::arch::x86_64::*;
@@ -107,9 +107,14 @@ impl Arch for Avx2 {
             // SAFETY: `self` proves that the machine has the instructions.
             1 => unsafe { lines::encode::<T>(headers, &planes[0], budget, coded) },
             // SAFETY: as above.
-            3 => unsafe { encode_cubes::<T>(headers, planes, budget, coded) },
-            // SAFETY: as above.
-            _ => unsafe { squares::encode::<T>(headers, planes, budget, coded) },
+            2 => unsafe { squares::encode::<T>(headers, planes, budget, coded) },
+            _ => {
+                for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate()
+                {
+                    // SAFETY: as above.
+                    unsafe { encode_cube::<T>(headers.get(i), planes, budget, coded) };
+                }
+            }
         }
     }
 
@@ -134,26 +139,27 @@ impl Arch for Avx2 {
     }
 }
 
-/// Codes 3-D blocks, making their bit planes as they are needed.
-#[inline]
+/// Codes a 3-D block, making its bit planes as they are needed. (Not inlined: the coder needs all registers.)
+#[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn encode_cubes<T: Value>(
-    headers: &Headers,
-    planes: &mut [Planes; BATCH],
+fn encode_cube<T: Value>(
+    header: Header,
+    planes: &mut Planes,
     budget: usize,
-    coded: &mut [BlockBits; BATCH],
+    coded: &mut BlockBits,
 ) {
-    for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(Cube::BATCH).enumerate() {
-        let prepare = |planes: &mut Planes, plane: u32| {
-            let group = plane as usize / 8;
-            if T::Int::BITS == 32 {
-                single::split_cubes(planes, group);
-            } else {
-                double::split_cubes(planes, group);
-            }
-            plane + 8
-        };
-        encoder::encode_block::<T, Cube>(headers.get(i), planes, budget, prepare, coded);
+    let prepare = |planes: &mut Planes, plane: u32| {
+        split_cube(planes, plane as usize / 8, cube_order::<T>());
+        plane + 8
+    };
+    encoder::encode_block::<T, Cube>(header, planes, budget, prepare, coded);
+}
+
+/// How the transform leaves 3-D blocks.
+fn cube_order<T: Value>() -> &'static CubeOrder {
+    match T::Int::BITS {
+        32 => &bytes::CUBE32,
+        _ => &bytes::CUBE64,
     }
 }
 

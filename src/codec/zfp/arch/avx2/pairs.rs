@@ -161,10 +161,9 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     fn eight_bytes(&self, at: usize) -> u64 {
-        let bytes = bytes_of(self.words);
-        match bytes.get(at..).and_then(<[u8]>::first_chunk) {
-            Some(&eight) => u64::from_le_bytes(eight),
-            None => 0,
-        }
+        let words: *const Words = self.words;
+        let last = size_of::<Words>() - size_of::<u64>();
+        // SAFETY: these eight bytes are some of the words'.
+        u64::from_le(unsafe { words.byte_add(at.min(last)).cast::<u64>().read_unaligned() })
     }
 }

@@ -8,7 +8,7 @@ use super::bytes::{self, CUBE32};
 use super::lifting::{
     Four, exchange_lanes, from_negabinary32, lift32, to_negabinary32, transpose32, unlift32,
 };
-use super::{join_cube, lines, load_lanes, split_cube, store, store_lanes};
+use super::{join_cube, lines, load_lanes, store, store_lanes};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
@@ -16,8 +16,8 @@ use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use std::arch::x86_64::*;
 
-/// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become bytes, which [`split_cubes`] makes planes
-/// of, and 1-D blocks what [`lines`] codes.
+/// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become bytes of equal significance, and
+/// 1-D blocks what [`lines`] codes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub fn forward<S: Shape>(
@@ -84,13 +84,6 @@ fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> u32 {
         }
     }
     _mm256_extract_epi32::<0>(largest) as u32
-}
-
-/// Makes eight bit planes of a 3-D block, from plane `8 * group` on, of what [`forward`] left there.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub fn split_cubes(planes: &mut Planes, group: usize) {
-    split_cube(planes, group, &CUBE32);
 }
 
 #[inline]
@@ -266,11 +259,8 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
     }
     let groups = four!(|group| join_cube(planes, group, &CUBE32));
     // [x / 2][y], lane x % 2, element z.
-    let [low, high] = [0, 1].map(|half| {
-        let v = bytes::by_element(four!(|group| groups[group][half]));
-        let v = unlift32(four!(|z| from_negabinary32(v[z])));
-        unlift32(transpose32(v))
-    });
+    let low = inverse_half_cube(four!(|group| groups[group][0]));
+    let high = inverse_half_cube(four!(|group| groups[group][1]));
     let factor = _mm256_set1_ps(factor(header));
     let rows = block.as_chunks_mut::<8>().0;
     for half in 0..2 {
@@ -283,6 +273,15 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
             unsafe { _mm256_storeu_ps(rows[2 * z + half].as_mut_ptr(), v) }
         }
     }
+}
+
+/// Along z and y.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn inverse_half_cube(groups: Four) -> Four {
+    let v = bytes::by_element(groups);
+    let v = unlift32(four!(|z| from_negabinary32(v[z])));
+    unlift32(transpose32(v))
 }
 
 #[inline]
