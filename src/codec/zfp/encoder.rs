@@ -151,11 +151,10 @@ pub fn encode_block<T: Value, S: Shape>(
     coded.clear();
     if header.is_coded() {
         coded.push(header.bits.into(), T::HEADER_BITS);
-        let ready = 0;
         let supply = Supply {
             planes,
             prepare,
-            ready,
+            ready: 0,
         };
         encode_planes::<S>(supply, header.planes, budget, coded);
     } else {

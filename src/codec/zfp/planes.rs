@@ -20,12 +20,12 @@ pub fn pack<I: Int, S: Shape>(ints: &[I; 64], planes: &mut Planes) {
     let lower = |position: usize| digits(position) & 0xffff_ffff;
     // Half of the coefficients lie above the others.
     let half = S::SIZE / 2;
-    for i in 0..half {
-        planes[i] = upper(i) | upper(i + half) << 32;
+    for (i, row) in planes[..half].iter_mut().enumerate() {
+        *row = upper(i) | upper(i + half) << 32;
     }
     if I::BITS == 64 {
-        for i in 0..half {
-            planes[half + i] = lower(i) | lower(i + half) << 32;
+        for (i, row) in planes[half..2 * half].iter_mut().enumerate() {
+            *row = lower(i) | lower(i + half) << 32;
         }
     }
 }
@@ -105,8 +105,8 @@ fn join_half<S: Shape>(planes: &[u64], bmi: impl Bmi, packed: &mut [u64; 32]) {
                 plane(0) | plane(1) << 16
             });
             transpose(&mut rows);
-            for i in 0..8 {
-                packed[i] = u64::from(rows[i]) | u64::from(rows[i + 8]) << 32;
+            for (i, packed) in packed[..8].iter_mut().enumerate() {
+                *packed = u64::from(rows[i]) | u64::from(rows[i + 8]) << 32;
             }
         }
         _ => {
