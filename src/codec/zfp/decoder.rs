@@ -67,28 +67,38 @@ pub struct Tail {
     pub reach: u32,
 }
 
+impl Tail {
+    /// One whose code does not end within the window.
+    const LONG: Tail = Tail {
+        bits: 0,
+        length: u32::MAX >> 1,
+        reach: 0,
+    };
+}
+
 /// The code of a tail without its first bit, taken apart.
-struct Runs {
-    code: u64,
+pub struct Runs {
+    pub code: u64,
     /// The 1s that say that there is more. The other bits are coefficients, as far as the code goes.
-    more: u64,
+    pub more: u64,
     /// The bits after runs of odd length.
-    ends: u64,
+    pub ends: u64,
 }
 
 #[inline(always)]
-fn runs(window: u64) -> Runs {
+pub fn runs(window: u64) -> Runs {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let code = window >> 1;
-    // Adding the first bit of a run of ones to it carries out of its end.
+    // Adding the first bit of a run of ones to it clears it and carries out of its end.
     let starts = code & !(code << 1);
+    let after_runs = code.wrapping_add(starts);
     let from_even = code.wrapping_add(starts & EVEN);
-    let from_odd = code.wrapping_add(starts & !EVEN);
-    let in_even_runs = code & !from_even;
+    // In a run: whether the bit is as far from the first as a coefficient is. After it: whether its length is odd.
+    let in_turn = from_even ^ EVEN;
     Runs {
         code,
-        more: (in_even_runs & !EVEN) | (code & !in_even_runs & EVEN),
-        ends: !code & ((from_even & !EVEN) | (from_odd & EVEN)),
+        more: code & !in_turn,
+        ends: after_runs & in_turn,
     }
 }
 
@@ -141,7 +151,10 @@ pub fn decode_any_tail<S: Shape>(
 
 /// Decodes the tail of a plane for `room` coefficients from the [`PEEKED`] bits that follow.
 #[inline(always)]
-fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
+fn decode_tail<B: Bmi>(window: u64, room: u32, bmi: B) -> Tail {
+    if !B::EXTRACTS {
+        return decode_ones(window, room);
+    }
     if window & 1 == 0 {
         return Tail {
             bits: 0,
@@ -161,11 +174,7 @@ fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
         length
     };
     if end >= PEEKED - 1 {
-        return Tail {
-            bits: 0,
-            length: u32::MAX >> 1,
-            reach: 0,
-        };
+        return Tail::LONG;
     }
     let bits = bmi.extract(code, !more & low_bits(end));
     if is_whole {
@@ -178,6 +187,38 @@ fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
     Tail {
         bits,
         length: end + 2,
+        reach,
+    }
+}
+
+/// [`decode_tail`], from one-bit to one-bit.
+#[inline(always)]
+fn decode_ones(window: u64, room: u32) -> Tail {
+    let (mut bits, mut reach, mut length) = (0, 0, 0);
+    let mut code = window;
+    while code & 1 == 1 {
+        let zeros = (code >> 1).trailing_zeros();
+        let most = room - 1 - reach;
+        if length + zeros.min(most) + 2 >= PEEKED {
+            return Tail::LONG;
+        }
+        if zeros >= most {
+            // The last coefficient of the block is not said; the code ends before it.
+            return Tail {
+                bits: bits | 1 << (room - 1),
+                length: length + 1 + most,
+                reach: room,
+            };
+        }
+        reach += zeros;
+        bits |= 1 << reach;
+        reach += 1;
+        length += zeros + 2;
+        code >>= zeros + 2;
+    }
+    Tail {
+        bits,
+        length: length + 1,
         reach,
     }
 }

@@ -6,10 +6,12 @@
 //! between, the rest of the plane is there bit for bit, only with a 1 after each one-bit; so eight
 //! coefficients go through a table at a time.
 
+use super::Value;
 use super::bits::low_bits;
 use super::line;
 use super::planes::Planes;
-use super::shape::Shape;
+use super::shape::{Shape, Square};
+use super::transform::Header;
 
 /// Words that hold the longest block: 64 planes of 64 bits, as many group tests, and the header.
 pub const BLOCK_WORDS: usize = 72;
@@ -96,14 +98,14 @@ impl BlockBits {
     }
 }
 
-/// A byte's bits, each one-bit followed by another 1.
-pub static DOUBLED: [u16; 256] = doubled();
+/// A byte's bits, each one-bit followed by another 1; above 16 bits, the length that gives.
+pub static DOUBLED: [u32; 256] = doubled();
 
-const fn doubled() -> [u16; 256] {
+const fn doubled() -> [u32; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        let (mut code, mut length, mut bit) = (0u16, 0, 0);
+        let (mut code, mut length, mut bit) = (0u32, 0, 0);
         while bit < 8 {
             if byte >> bit & 1 == 1 {
                 code |= 3 << length;
@@ -112,84 +114,170 @@ const fn doubled() -> [u16; 256] {
             length += 1;
             bit += 1;
         }
-        table[byte] = code;
+        table[byte] = code | length << 16;
         byte += 1;
     }
     table
 }
 
+/// A block's planes, made as they are needed.
+pub struct Supply<'a, P> {
+    planes: &'a mut Planes,
+    /// Makes planes from some plane on what they should be and says up to which plane they are now.
+    prepare: P,
+    ready: u32,
+}
+
+impl<P: FnMut(&mut Planes, u32) -> u32> Supply<'_, P> {
+    /// The word that plane `k` lies in. Planes must be asked for in order.
+    #[inline(always)]
+    pub fn word<S: Shape>(&mut self, k: u32) -> u64 {
+        if k >= self.ready {
+            self.ready = (self.prepare)(self.planes, k);
+        }
+        self.planes[k as usize * S::SIZE / 64 % 64]
+    }
+}
+
+/// Codes one block, up to bit `budget` or a little more. `prepare` is as in [`Supply`].
+#[inline(always)]
+pub fn encode_block<T: Value, S: Shape>(
+    header: Header,
+    planes: &mut Planes,
+    budget: usize,
+    prepare: impl FnMut(&mut Planes, u32) -> u32,
+    coded: &mut BlockBits,
+) {
+    coded.clear();
+    if header.is_coded() {
+        coded.push(header.bits.into(), T::HEADER_BITS);
+        let supply = Supply {
+            planes,
+            prepare,
+            ready: 0,
+        };
+        encode_planes::<S>(supply, header.planes, budget, coded);
+    } else {
+        coded.push(0, 1);
+    }
+}
+
 /// Codes the first `count` planes, but no plane that starts at or past bit `budget` of the block.
 #[inline(always)]
-pub fn encode_planes<S: Shape>(planes: &Planes, count: u32, budget: usize, out: &mut BlockBits) {
+fn encode_planes<S: Shape>(
+    mut planes: Supply<impl FnMut(&mut Planes, u32) -> u32>,
+    count: u32,
+    budget: usize,
+    out: &mut BlockBits,
+) {
     let size = S::SIZE as u32;
     let words = &mut out.words;
     let mut pen = out.pen;
     let (mut k, mut significant) = match S::DIMS {
-        1 => line::encode_pairs(planes, count, budget, words, &mut pen),
+        1 => line::encode_pairs(&mut planes, count, budget, words, &mut pen),
+        2 => encode_square_pairs(&mut planes, count, budget, words, &mut pen),
         _ => (0, 0),
     };
     while k < count && significant < size && pen.position() < budget {
-        let plane = plane::<S>(planes, k);
-        let known = plane & low_bits(significant);
+        let plane = planes.word::<S>(k) >> (k * size % 64) & low_bits(size);
+        let known = plane & ((1 << significant) - 1);
         let rest = plane >> significant;
         k += 1;
-        if S::SIZE < 64 {
-            let (code, length, reach) = tail_code(rest, size - significant);
-            pen.push(words, known | code << significant, significant + length);
-            significant += reach;
-        } else if rest < 1 << 31 {
-            let (code, length, reach) = tail_code(rest, size - significant);
-            pen.push(words, known, significant);
-            pen.push(words, code, length);
-            significant += reach;
-        } else {
+        if rest == 0 {
+            pen.push(words, known, significant + 1);
+            continue;
+        }
+        if S::SIZE == 64 && rest >= 1 << 31 {
             pen.push(words, known, significant);
             pen = push_long_tail(rest, size - significant, words, pen);
             significant = 64 - plane.leading_zeros();
+            continue;
         }
+        let (code, length, reach) = tail_code(rest, size - significant);
+        if significant + length <= 64 {
+            pen.push(words, known | code << significant, significant + length);
+        } else {
+            pen.push(words, known, significant);
+            pen.push(words, code, length);
+        }
+        significant += reach;
     }
-    out.pen = copy_planes::<S>(planes, k, count, budget, words, pen);
+    // Once all coefficients are significant, a plane is its own code.
+    let (mut at, end) = (k * size, count * size);
+    while at < end && pen.position() < budget {
+        let bits = (64 - at % 64).min(end - at);
+        let value = planes.word::<S>(at / size) >> (at % 64) & low_bits(bits);
+        pen.push(words, value, bits);
+        at += bits;
+    }
+    out.pen = pen;
 }
 
-/// Plane `k` of the string.
+/// Codes pairs of planes of a 2-D block. Returns the next plane and how many coefficients are significant.
 #[inline(always)]
-fn plane<S: Shape>(planes: &Planes, k: u32) -> u64 {
-    let per_word = 64 / S::SIZE as u32;
-    let word = planes[(k / per_word) as usize % 64];
-    word >> (k % per_word * S::SIZE as u32) & low_bits(S::SIZE as u32)
+fn encode_square_pairs(
+    planes: &mut Supply<impl FnMut(&mut Planes, u32) -> u32>,
+    count: u32,
+    budget: usize,
+    words: &mut [u64; BLOCK_WORDS],
+    pen: &mut Pen,
+) -> (u32, u32) {
+    let (mut k, mut significant) = (0, 0);
+    let mut plane_code = |plane: u64| {
+        let known = plane & ((1 << significant) - 1);
+        let (code, length, reach) = tail_code(plane >> significant, 16 - significant);
+        let before = significant;
+        significant += reach;
+        (known | code << before, before + length)
+    };
+    let mut word = 0;
+    while k + 2 <= count && pen.position() < budget {
+        if k % 4 == 0 {
+            word = planes.word::<Square>(k);
+        }
+        let (first, length) = plane_code(word & 0xffff);
+        let (second, more) = plane_code(word >> 16 & 0xffff);
+        pen.push(words, first | second << length, length + more);
+        word >>= 32;
+        k += 2;
+    }
+    (k, significant)
 }
 
-/// The code of the part of a plane that was not significant before, when it fits in 64 bits: bits,
+/// The code of the part of a plane that was not significant before, which must be below 2^31: bits,
 /// their number, and how many coefficients are significant now. `room` coefficients were not.
 #[inline(always)]
 fn tail_code(rest: u64, room: u32) -> (u64, u32, u32) {
-    let reach = 64 - rest.leading_zeros();
-    // Without the last one-bit, after which the 1 is a 0. With nothing at all, the code is that 0.
-    let top = (1u64 << 63).unbounded_shr(rest.leading_zeros());
-    let others = rest ^ top;
-    let any = u32::from(rest != 0);
-    let length = reach + others.count_ones() + any;
-    let code = u64::from(any) | double(others) << 1;
-    if reach == room {
-        // Nobody else is left to be the last one-bit, so neither it nor the end is said.
-        return (code, length - 1, reach);
+    if rest == 0 {
+        return (0, u32::from(room > 0), 0);
     }
-    let last = u64::from(any).unbounded_shl(length - any);
-    (code | last, length + 1, reach)
+    let top = 63 - rest.leading_zeros();
+    // Without the last one-bit, after which the 1 is a 0.
+    let (doubled, ones) = double(rest & ((1 << top) - 1));
+    let last = 1 + top + ones;
+    if top + 1 == room {
+        // Nobody else is left to be the last one-bit, so neither it nor the end is said.
+        return (1 | doubled << 1, last, room);
+    }
+    (1 | doubled << 1 | 1 << last, last + 2, top + 1)
 }
 
-/// Each one-bit followed by another 1. `bits` must be below 2^31.
+/// Each one-bit followed by another 1; and the number of one-bits. `bits` must be below 2^31.
 #[inline(always)]
-fn double(bits: u64) -> u64 {
-    let mut code = u64::from(DOUBLED[(bits & 0xff) as usize]);
-    let mut length = 8 + (bits & 0xff).count_ones();
-    let mut left = bits >> 8;
-    while left != 0 {
-        code |= u64::from(DOUBLED[(left & 0xff) as usize]) << length;
-        length += 8 + (left & 0xff).count_ones();
-        left >>= 8;
+fn double(bits: u64) -> (u64, u32) {
+    let byte = |i: u32| u64::from(DOUBLED[(bits >> (8 * i) & 0xff) as usize]);
+    let (first, second) = (byte(0), byte(1));
+    let mut code = (first & 0xffff) | (second & 0xffff) << (first >> 16);
+    let mut length = (first >> 16) + (second >> 16);
+    if bits >> 16 == 0 {
+        return (code, length as u32 - 16);
     }
-    code
+    let (third, fourth) = (byte(2), byte(3));
+    code |= (third & 0xffff) << length;
+    length += third >> 16;
+    code |= (fourth & 0xffff) << length;
+    length += fourth >> 16;
+    (code, length as u32 - 32)
 }
 
 /// As [`tail_code`], for codes of more than 64 bits.
@@ -204,7 +292,7 @@ fn push_long_tail(rest: u64, room: u32, words: &mut [u64; BLOCK_WORDS], mut pen:
         let (byte, count) = (others & 0xff, left.min(8));
         pen.push(
             words,
-            DOUBLED[byte as usize].into(),
+            (DOUBLED[byte as usize] & 0xffff).into(),
             count + byte.count_ones(),
         );
         others >>= count;
@@ -212,26 +300,6 @@ fn push_long_tail(rest: u64, room: u32, words: &mut [u64; BLOCK_WORDS], mut pen:
     }
     if reach < room {
         pen.push(words, 1, 2);
-    }
-    pen
-}
-
-/// Codes planes from plane `k` on, if there are any, all coefficients being significant.
-#[inline(always)]
-fn copy_planes<S: Shape>(
-    planes: &Planes,
-    k: u32,
-    count: u32,
-    budget: usize,
-    words: &mut [u64; BLOCK_WORDS],
-    mut pen: Pen,
-) -> Pen {
-    let (mut at, end) = (k * S::SIZE as u32, count * S::SIZE as u32);
-    while at < end && pen.position() < budget {
-        let bits = (64 - at % 64).min(end - at);
-        let value = planes[at as usize / 64] >> (at % 64) & low_bits(bits);
-        pen.push(words, value, bits);
-        at += bits;
     }
     pen
 }

@@ -88,7 +88,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
             *source = unsafe { find::<T, S>(task.first, grid, place, copy) };
         }
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
-        arch.encode::<T, S>(&headers, &planes, budget, &mut coded);
+        arch.encode::<T, S>(&headers, &mut planes, budget, &mut coded);
         for block in &mut coded[..count] {
             append(block, limits.block_bits, writer);
         }
@@ -177,6 +177,7 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     let mut headers = Headers::default();
     let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
     let mut values = [[T::default(); 64]; BATCH];
+    let mut copy = [0; BLOCK_WORDS + 4];
     for batch in range.clone().step_by(S::BATCH) {
         let count = (range.end - batch).min(S::BATCH);
         let batch_bits = limits.block_bits.filter(|_| count == S::BATCH);
@@ -188,8 +189,15 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
         } else {
             for (i, planes) in planes.iter_mut().enumerate().take(count) {
                 let mut header = Header::ZEROS;
-                position =
-                    decode_block::<A, T, S>(arch, bytes, position, limits, &mut header, planes);
+                position = decode_block::<A, T, S>(
+                    arch,
+                    bytes,
+                    position,
+                    limits,
+                    &mut copy,
+                    &mut header,
+                    planes,
+                );
                 headers.set(i, header);
             }
         }
@@ -207,25 +215,31 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     position
 }
 
-/// Header and planes of the block at bit `position`; returns where the next one starts.
+/// Header and planes of the block at bit `position`; returns where the next one starts. `copy` must be all
+/// zeros before the first block of a size, and then be left alone.
 #[inline(always)]
 fn decode_block<A: Arch, T: Value, S: Shape>(
     arch: A,
     bytes: &[u8],
     position: usize,
     limits: Limits,
+    copy: &mut [u64; BLOCK_WORDS + 4],
     header: &mut Header,
     planes: &mut Planes,
 ) -> usize {
     let Some(block_bits) = limits.block_bits else {
         return decode_bits::<A, T, S>(arch, bytes, position, usize::MAX, limits, header, planes);
     };
+    let next = position + block_bits;
+    if S::DIMS == 1 {
+        decode_bits::<A, T, S>(arch, bytes, position, next, limits, header, planes);
+        return next;
+    }
     // A copy of the block alone, with zeros after it, so that the coder need not watch the end.
-    let mut block = [0; BLOCK_WORDS + 4];
     let bits = block_bits.min(64 * BLOCK_WORDS);
-    copy_bits(bytes, position, bits, &mut block);
-    decode_bits::<A, T, S>(arch, bytes_of(&block), 0, bits, limits, header, planes);
-    position + block_bits
+    copy_bits(bytes, position, bits, copy);
+    decode_bits::<A, T, S>(arch, bytes_of(copy), 0, bits, limits, header, planes);
+    next
 }
 
 /// Header and planes of the block in bits `position..end`.
@@ -256,8 +270,18 @@ fn decode_bits<A: Arch, T: Value, S: Shape>(
 #[inline(always)]
 pub fn copy_bits(bytes: &[u8], position: usize, bits: usize, block: &mut [u64]) {
     let whole = bits / 64;
-    for (i, word) in block[..whole].iter_mut().enumerate() {
-        *word = peek_word(bytes, position + 64 * i);
+    let words = bytes.get(position / 8..).map(|rest| rest.as_chunks().0);
+    match words.and_then(|words| words.get(..whole)) {
+        Some(words) if position.is_multiple_of(8) => {
+            for (word, &eight) in block[..whole].iter_mut().zip(words) {
+                *word = u64::from_le_bytes(eight);
+            }
+        }
+        _ => {
+            for (i, word) in block[..whole].iter_mut().enumerate() {
+                *word = peek_word(bytes, position + 64 * i);
+            }
+        }
     }
     block[whole] = peek_word(bytes, position + 64 * whole) & low_bits((bits % 64) as u32);
 }

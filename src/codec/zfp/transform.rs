@@ -129,11 +129,15 @@ pub fn factors<T: Float>(biased: u32) -> [T; 2] {
 }
 
 /// Values → integers relative to the common exponent.
+///
+/// # Safety
+/// It must be that of the largest magnitude of the block, which must be finite.
 #[inline(always)]
-pub fn quantize<T: Float, S: Shape>(block: &[T; 64], biased: u32, ints: &mut [T::Int; 64]) {
+pub unsafe fn quantize<T: Float, S: Shape>(block: &[T; 64], biased: u32, ints: &mut [T::Int; 64]) {
     let [first, second] = factors::<T>(biased);
     for (int, value) in ints[..S::SIZE].iter_mut().zip(&block[..S::SIZE]) {
-        *int = value.times(first).times(second).truncate();
+        // SAFETY: the factors take the largest magnitude two bits below what does not fit.
+        *int = unsafe { value.times(first).times(second).truncate() };
     }
 }
 

@@ -34,7 +34,10 @@ pub trait Float: Copy + 'static {
     fn power_of_two(exponent: i32) -> Self;
     fn times(self, factor: Self) -> Self;
     /// Towards zero.
-    fn truncate(self) -> Self::Int;
+    ///
+    /// # Safety
+    /// The result must be one that the integer can hold.
+    unsafe fn truncate(self) -> Self::Int;
     /// To the nearest value.
     fn from_int(int: Self::Int) -> Self;
     fn to_f64(self) -> f64;
@@ -86,8 +89,9 @@ macro_rules! implement {
                 self * factor
             }
             #[inline(always)]
-            fn truncate(self) -> $int {
-                self as $int
+            unsafe fn truncate(self) -> $int {
+                // SAFETY: the caller's promise, handed on.
+                unsafe { self.to_int_unchecked() }
             }
             #[inline(always)]
             fn from_int(int: $int) -> $float {

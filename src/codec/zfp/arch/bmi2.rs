@@ -19,6 +19,8 @@ impl Bmi2 {
 const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
 
 impl Bmi for Bmi2 {
+    const EXTRACTS: bool = true;
+
     #[inline(always)]
     fn extract(self, word: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the machine has the instruction.

@@ -12,7 +12,7 @@ use super::Value;
 use super::bits::BitWriter;
 use super::blocks::Source;
 use super::decoder;
-use super::encoder::{self, BlockBits};
+use super::encoder::BlockBits;
 use super::planes::Planes;
 use super::range::{self, DecodeTask, EncodeTask};
 use super::shape::Shape;
@@ -24,6 +24,8 @@ pub const BATCH: usize = 16;
 
 /// Bit manipulation that some machines have instructions for.
 pub trait Bmi: Copy {
+    /// Whether [`Self::extract`] is quicker than going from one-bit to one-bit.
+    const EXTRACTS: bool;
     /// The bits of `word` under the ones of `mask`, moved together at the low end.
     fn extract(self, word: u64, mask: u64) -> u64;
     /// The position of the one-bit of `mask` that has `rank` ones below it; 64 if there is none.
@@ -57,26 +59,15 @@ pub trait Arch: Copy + Send + Sync {
         blocks: &mut [[T; 64]; BATCH],
     );
 
-    /// The bits of [`BATCH`] blocks with these headers and planes, up to bit `budget` or a little more.
-    #[inline(always)]
+    /// The bits of [`BATCH`] blocks with these headers and planes, up to bit `budget` or a little more. The
+    /// planes are as [`Self::forward`] left them, which may have left some of its work to do here.
     fn encode<T: Value, S: Shape>(
         self,
         headers: &Headers,
-        planes: &[Planes; BATCH],
+        planes: &mut [Planes; BATCH],
         budget: usize,
         coded: &mut [BlockBits; BATCH],
-    ) {
-        for (i, (planes, coded)) in planes.iter().zip(coded).take(S::BATCH).enumerate() {
-            let header = headers.get(i);
-            coded.clear();
-            if header.is_coded() {
-                coded.push(header.bits.into(), T::HEADER_BITS);
-                encoder::encode_planes::<S>(planes, header.planes, budget, coded);
-            } else {
-                coded.push(0, 1);
-            }
-        }
-    }
+    );
 
     /// Headers and planes of [`Shape::BATCH`] blocks of `block_bits` bits each, if this kind of machine has a
     /// better way than one after the other.

@@ -4,6 +4,7 @@ use super::{Arch, BATCH, Bmi};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::bits::low_bits;
 use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::encoder::{self, BlockBits};
 use crate::codec::zfp::planes::{self, Planes};
 use crate::codec::zfp::shape::Shape;
 use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
@@ -12,6 +13,8 @@ use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
 pub struct Scalar;
 
 impl Bmi for Scalar {
+    const EXTRACTS: bool = false;
+
     #[inline(always)]
     fn extract(self, word: u64, mask: u64) -> u64 {
         let mut ones = word & mask;
@@ -66,7 +69,28 @@ impl Arch for Scalar {
         headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> usize {
-        forward::<T, S>(sources, lowest, self, headers, planes)
+        let mut nonfinite = 0;
+        let mut block = [T::default(); 64];
+        let mut ints = [T::Int::default(); 64];
+        for (i, (source, planes)) in sources.iter().zip(planes).take(S::BATCH).enumerate() {
+            source.read::<S>(&mut block);
+            let largest = transform::largest::<T, S>(&block);
+            let finite = transform::is_finite::<T>(largest);
+            nonfinite += usize::from(!finite);
+            let header = if finite {
+                lowest.header::<T, S>(largest)
+            } else {
+                Header::ZEROS
+            };
+            headers.set(i, header);
+            if header.is_coded() {
+                // SAFETY: the header has the exponent of the largest magnitude, which is finite.
+                unsafe { transform::quantize::<T, S>(&block, header.biased_exponent(), &mut ints) };
+                transform::forward::<T::Int, S>(&mut ints);
+                planes::pack::<T::Int, S>(&ints, planes);
+            }
+        }
+        nonfinite
     }
 
     #[inline(always)]
@@ -76,59 +100,33 @@ impl Arch for Scalar {
         planes: &[Planes; BATCH],
         blocks: &mut [[T; 64]; BATCH],
     ) {
-        inverse::<T, S>(headers, planes, self, blocks);
-    }
-}
-
-/// [`Arch::forward`], with any machine's bit manipulation.
-#[inline(always)]
-pub fn forward<T: Value, S: Shape>(
-    sources: &[Source<T>; BATCH],
-    lowest: LowestExponent,
-    bmi: impl Bmi,
-    headers: &mut Headers,
-    planes: &mut [Planes; BATCH],
-) -> usize {
-    let mut nonfinite = 0;
-    let mut block = [T::default(); 64];
-    let mut ints = [T::Int::default(); 64];
-    for (i, (source, planes)) in sources.iter().zip(planes).take(S::BATCH).enumerate() {
-        source.read::<S>(&mut block);
-        let largest = transform::largest::<T, S>(&block);
-        let finite = transform::is_finite::<T>(largest);
-        nonfinite += usize::from(!finite);
-        let header = if finite {
-            lowest.header::<T, S>(largest)
-        } else {
-            Header::ZEROS
-        };
-        headers.set(i, header);
-        if header.is_coded() {
-            transform::quantize::<T, S>(&block, header.biased_exponent(), &mut ints);
-            transform::forward::<T::Int, S>(&mut ints);
-            planes::split::<T::Int, S>(&ints, bmi, planes);
+        let mut ints = [T::Int::default(); 64];
+        for (i, (planes, block)) in planes.iter().zip(blocks).take(S::BATCH).enumerate() {
+            let header = headers.get(i);
+            if !header.is_coded() {
+                block[..S::SIZE].fill(T::default());
+                continue;
+            }
+            planes::join::<T::Int, S>(planes, self, &mut ints);
+            transform::inverse::<T::Int, S>(&mut ints);
+            transform::dequantize::<T, S>(&ints, header.biased_exponent(), block);
         }
     }
-    nonfinite
-}
 
-/// [`Arch::inverse`], with any machine's bit manipulation.
-#[inline(always)]
-pub fn inverse<T: Value, S: Shape>(
-    headers: &Headers,
-    planes: &[Planes; BATCH],
-    bmi: impl Bmi,
-    blocks: &mut [[T; 64]; BATCH],
-) {
-    let mut ints = [T::Int::default(); 64];
-    for (i, (planes, block)) in planes.iter().zip(blocks).take(S::BATCH).enumerate() {
-        let header = headers.get(i);
-        if !header.is_coded() {
-            block[..S::SIZE].fill(T::default());
-            continue;
+    #[inline(always)]
+    fn encode<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &mut [Planes; BATCH],
+        budget: usize,
+        coded: &mut [BlockBits; BATCH],
+    ) {
+        for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate() {
+            let prepare = |planes: &mut Planes, k: u32| {
+                planes::split::<S>(planes, k, self);
+                k + 32
+            };
+            encoder::encode_block::<T, S>(headers.get(i), planes, budget, prepare, coded);
         }
-        planes::join::<T::Int, S>(planes, bmi, &mut ints);
-        transform::inverse::<T::Int, S>(&mut ints);
-        transform::dequantize::<T, S>(&ints, header.biased_exponent(), block);
     }
 }

@@ -1,17 +1,38 @@
 //! x86-64 with AVX2 and BMI2.
 
-mod cube;
+/// `[e(0), e(1), e(2), e(3)]`. A closure for `array::map` might be a function of its own, called with its
+/// registers in memory.
+macro_rules! four {
+    (|$i:ident| $e:expr) => {
+        [four!(0, $i, $e), four!(1, $i, $e), four!(2, $i, $e), four!(3, $i, $e)]
+    };
+    ($n:expr, $i:ident, $e:expr) => {{
+        let $i: usize = $n;
+        $e
+    }};
+}
+
+mod bytes;
+mod double;
+mod lifting;
+mod lines;
+mod pairs;
+mod single;
+mod squares;
 
 use super::bmi2::Bmi2;
-use super::{Arch, BATCH, scalar};
+use super::{Arch, BATCH};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::bits::BitWriter;
 use crate::codec::zfp::blocks::Source;
-use crate::codec::zfp::planes::{self, Planes};
+use crate::codec::zfp::encoder::{self, BlockBits};
+use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::{Cube, Shape};
-use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
+use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
+use bytes::CubeOrder;
+use std::arch::x86_64::*;
 
 /// Proof that the machine has the instructions.
 #[derive(Clone, Copy)]
@@ -45,11 +66,15 @@ impl Arch for Avx2 {
         headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> usize {
-        if T::Int::BITS == 32 && S::DIMS == 3 {
-            // SAFETY: `self` proves that the machine has the instructions; the only value type of 32 bits is `f32`.
-            return unsafe { forward_cubes(Source::reinterpret(sources), lowest, headers, planes) };
+        // SAFETY: `self` proves that the machine has the instructions; the only value type of 32 bits is
+        // `f32`, the only one of 64 `f64`.
+        unsafe {
+            if T::Int::BITS == 32 {
+                single::forward::<S>(Source::reinterpret(sources), lowest, headers, planes)
+            } else {
+                double::forward::<S>(Source::reinterpret(sources), lowest, headers, planes)
+            }
         }
-        scalar::forward::<T, S>(sources, lowest, self.bmi(), headers, planes)
     }
 
     #[inline(always)]
@@ -59,48 +84,149 @@ impl Arch for Avx2 {
         planes: &[Planes; BATCH],
         blocks: &mut [[T; 64]; BATCH],
     ) {
-        scalar::inverse::<T, S>(headers, planes, self.bmi(), blocks);
-    }
-}
-
-/// [`Arch::forward`] of 3-D `f32` blocks.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn forward_cubes(
-    sources: &[Source<f32>; BATCH],
-    lowest: LowestExponent,
-    headers: &mut Headers,
-    planes: &mut [Planes; BATCH],
-) -> usize {
-    let mut nonfinite = 0;
-    let mut digits = [0; 64];
-    for i in 0..Cube::BATCH {
-        let block = cube::load(&sources[i]);
-        let largest = cube::largest(&block);
-        let finite = transform::is_finite::<f32>(largest);
-        nonfinite += usize::from(!finite);
-        headers.set(i, Header::ZEROS);
-        if finite {
-            let header = lowest.header::<f32, Cube>(largest);
-            headers.set(i, header);
-            let factors = transform::factors::<f32>(header.biased_exponent());
-            cube::transform(&block, factors, &mut digits);
-            planes::split_cube32(|p| digits[CODING_ORDER[p]], &mut planes[i]);
+        let blocks: *mut _ = blocks;
+        // SAFETY: as in `forward`.
+        unsafe {
+            if T::Int::BITS == 32 {
+                single::inverse::<S>(headers, planes, &mut *blocks.cast());
+            } else {
+                double::inverse::<S>(headers, planes, &mut *blocks.cast());
+            }
         }
     }
-    nonfinite
+
+    #[inline(always)]
+    fn encode<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &mut [Planes; BATCH],
+        budget: usize,
+        coded: &mut [BlockBits; BATCH],
+    ) {
+        match S::DIMS {
+            // SAFETY: `self` proves that the machine has the instructions.
+            1 => unsafe { lines::encode::<T>(headers, &planes[0], budget, coded) },
+            // SAFETY: as above.
+            2 => unsafe { squares::encode::<T>(headers, planes, budget, coded) },
+            _ => {
+                for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate()
+                {
+                    // SAFETY: as above.
+                    unsafe { encode_cube::<T>(headers.get(i), planes, budget, coded) };
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn decode_batch<T: Value, S: Shape>(
+        self,
+        bytes: &[u8],
+        position: usize,
+        block_bits: usize,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) -> bool {
+        let usual = T::HEADER_BITS as usize..=pairs::LONGEST;
+        if S::DIMS == 1 || !usual.contains(&block_bits) {
+            return false;
+        }
+        // SAFETY: `self` proves that the machine has the instructions.
+        unsafe {
+            pairs::decode::<T, S>(bytes, position, block_bits, self.bmi(), headers, planes);
+        }
+        true
+    }
 }
 
-/// Coding position → where the transform leaves the coefficient.
-const CODING_ORDER: [usize; 64] = {
-    let mut order = [0; 64];
-    let mut p = 0;
-    while p < 64 {
-        order[p] = cube::place(Cube::ORDER[p] as usize);
-        p += 1;
+/// Codes a 3-D block, making its bit planes as they are needed. (Not inlined: the coder needs all registers.)
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn encode_cube<T: Value>(
+    header: Header,
+    planes: &mut Planes,
+    budget: usize,
+    coded: &mut BlockBits,
+) {
+    let prepare = |planes: &mut Planes, plane: u32| {
+        split_cube(planes, plane as usize / 8, cube_order::<T>());
+        plane + 8
+    };
+    encoder::encode_block::<T, Cube>(header, planes, budget, prepare, coded);
+}
+
+/// How the transform leaves 3-D blocks.
+fn cube_order<T: Value>() -> &'static CubeOrder {
+    match T::Int::BITS {
+        32 => &bytes::CUBE32,
+        _ => &bytes::CUBE64,
     }
-    order
-};
+}
+
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn load(words: &[u64; 4]) -> __m256i {
+    // SAFETY: 32 readable bytes.
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn store(v: __m256i, words: &mut [u64; 4]) {
+    // SAFETY: 32 writable bytes.
+    unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), v) }
+}
+
+/// Two words of each of two blocks, from word `at` on, a block a lane.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn load_lanes(planes: &[Planes; 2], at: usize) -> __m256i {
+    let [low, high] = [0, 1].map(|lane: usize| &planes[lane].as_chunks::<2>().0[at / 2]);
+    // SAFETY: each is 16 readable bytes.
+    unsafe {
+        let low = _mm_loadu_si128(low.as_ptr().cast());
+        let high = _mm_loadu_si128(high.as_ptr().cast());
+        _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
+    }
+}
+
+/// The inverse of [`load_lanes`].
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn store_lanes(v: __m256i, planes: &mut [Planes; 2], at: usize) {
+    let lanes = [_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v)];
+    for (lane, planes) in lanes.into_iter().zip(planes) {
+        let pair: &mut [u64; 2] = &mut planes.as_chunks_mut().0[at / 2];
+        // SAFETY: 16 writable bytes.
+        unsafe { _mm_storeu_si128(pair.as_mut_ptr().cast(), lane) }
+    }
+}
+
+/// Eight words of a 3-D block, from word `8 * group` on: bytes of equal significance → bit planes.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn split_cube(planes: &mut Planes, group: usize, order: &CubeOrder) {
+    let words = &mut planes.as_chunks_mut::<8>().0[group % 8];
+    let halves = words.as_chunks_mut::<4>().0;
+    let split = bytes::split_cube([load(&halves[0]), load(&halves[1])], order);
+    store(split[0], &mut halves[0]);
+    store(split[1], &mut halves[1]);
+}
+
+/// The inverse of [`split_cube`].
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn join_cube(planes: &Planes, group: usize, order: &CubeOrder) -> [__m256i; 2] {
+    let words = &planes.as_chunks::<8>().0[group];
+    let halves = words.as_chunks::<4>().0;
+    let [upper, lower] = [load(&halves[0]), load(&halves[1])];
+    let any = _mm256_or_si256(upper, lower);
+    // Planes that a rate does not reach.
+    if _mm256_testz_si256(any, any) == 1 {
+        return [any; 2];
+    }
+    bytes::join_cube([upper, lower], order)
+}
 
 /// [`range::encode`], compiled for this kind of machine.
 ///

@@ -121,7 +121,7 @@ impl Arch for Avx512 {
     fn encode<T: Value, S: Shape>(
         self,
         headers: &Headers,
-        planes: &[Planes; BATCH],
+        planes: &mut [Planes; BATCH],
         budget: usize,
         coded: &mut [BlockBits; BATCH],
     ) {
