@@ -43,7 +43,7 @@ fn engines_that_are_not_allowed_are_not_tried() {
         (Mpi::OpenMpi, "collective", "pairwise"),
         (Mpi::Mpich, "pairwise", "collective"),
     ] {
-        let run = auto(mpi)
+        let run = auto(mpi, 150_000)
             .tool_after("slow-tool")
             .env("TRANSPRESS_ENGINE", engine);
         let output = run.output().passes();
