@@ -32,7 +32,11 @@ impl<'a> BitWriter<'a> {
             self.overflow = true;
             return;
         };
-        // One loop for every alignment: a copy of its own for aligned words would not pay for its call.
+        if fill == 0 && rest == 0 {
+            copy_words(&source[..whole], target);
+            self.at += full;
+            return;
+        }
         let mut pending = self.pending;
         for (target, &word) in target.iter_mut().zip(&source[..whole]) {
             *target = pending | word << fill;
@@ -71,6 +75,19 @@ impl<'a> BitWriter<'a> {
     /// Bits appended so far.
     pub fn position(&self) -> usize {
         self.at * 64 + self.fill as usize
+    }
+}
+
+/// In eights, because calls to copy so few words would take longer.
+#[inline(always)]
+fn copy_words(source: &[u64], target: &mut [u64]) {
+    let (eights, words) = source.as_chunks::<8>();
+    let (target_eights, target_words) = target.as_chunks_mut::<8>();
+    for (target, eight) in target_eights.iter_mut().zip(eights) {
+        *target = *eight;
+    }
+    for (target, word) in target_words.iter_mut().zip(words) {
+        *target = *word;
     }
 }
 

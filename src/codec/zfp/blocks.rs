@@ -53,6 +53,22 @@ impl<'a> Walk<'a> {
         place
     }
 
+    /// As `count` steps, if those are whole blocks in one row: the first one's offset.
+    #[inline(always)]
+    pub fn row<S: Shape>(&mut self, count: usize) -> Option<isize> {
+        let end = self.at[0] + 4 * count;
+        if end > self.grid.extents[0] || self.place.extents != whole::<S>() {
+            return None;
+        }
+        let offset = self.place.offset;
+        self.at[0] = end;
+        self.place.offset += 4 * count as isize * self.grid.strides[0];
+        if end + 4 > self.grid.extents[0] {
+            self.turn::<S>();
+        }
+        Some(offset)
+    }
+
     /// At the last block of a row, and after it.
     #[inline(never)]
     fn turn<S: Shape>(&mut self) {
@@ -80,6 +96,37 @@ impl<'a> Walk<'a> {
 #[inline(always)]
 pub fn whole<S: Shape>() -> [u8; 3] {
     std::array::from_fn(|axis| if axis < S::DIMS { 4 } else { 1 })
+}
+
+/// Bytes of a cache line, on most machines.
+const LINE: usize = 64;
+
+/// Has `length` values of each row of a block fetched into the caches: blocks have more rows than a processor
+/// foresees. The values need not be there. The only row of a 1-D block needs no help.
+#[inline(always)]
+pub fn prefetch<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], length: usize) {
+    let rows = if S::DIMS > 1 { S::SIZE / 4 } else { 0 };
+    for row in 0..rows as isize {
+        let (y, z) = (row % 4, row / 4);
+        let first = first
+            .wrapping_offset(strides[1].wrapping_mul(y))
+            .wrapping_offset(strides[2].wrapping_mul(z));
+        for i in (0..length).step_by(LINE / size_of::<T>()) {
+            prefetch_line(first.wrapping_add(i));
+        }
+    }
+}
+
+#[inline(always)]
+fn prefetch_line<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: any address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// Reads the block at `first` and pads it to a whole one.
@@ -229,10 +276,34 @@ impl<'a, T: Value> Source<'a, T> {
     /// The four values at (0, y, z), for a block of shape `S`.
     #[inline(always)]
     pub fn row<S: Shape>(&self, y: usize, z: usize) -> &'a [T; 4] {
+        // SAFETY: the row lies inside the block, which whoever made `self` promised is readable.
+        unsafe { &*self.row_start::<S>(y, z).cast() }
+    }
+
+    #[inline(always)]
+    fn row_start<S: Shape>(&self, y: usize, z: usize) -> *const T {
         assert!(4 * y + 16 * z < S::SIZE);
         let offset = y as isize * self.strides[0] + z as isize * self.strides[1];
-        // SAFETY: the row lies inside the block, which whoever made `self` promised is readable.
-        unsafe { &*self.first.offset(offset).cast() }
+        self.first.wrapping_offset(offset)
+    }
+
+    /// Whether each block follows the one before it along x, in the same rows.
+    #[inline(always)]
+    pub fn are_in_a_row(sources: &[Self; 4]) -> bool {
+        let [first, ..] = sources;
+        (sources.iter().zip(0..)).all(|(source, i)| {
+            source.first == first.first.wrapping_add(4 * i) && source.strides == first.strides
+        })
+    }
+
+    /// [`Self::row`] of this block and the three that follow it.
+    ///
+    /// # Safety
+    /// It must be the first of four blocks that [`Self::are_in_a_row`].
+    #[inline(always)]
+    pub unsafe fn long_row<S: Shape>(&self, y: usize, z: usize) -> &'a [T; 16] {
+        // SAFETY: the rows of the four blocks are readable and lie one after the other.
+        unsafe { &*self.row_start::<S>(y, z).cast() }
     }
 
     #[inline(always)]

@@ -13,11 +13,12 @@ use super::planes::Planes;
 use super::shape::{Shape, Square};
 use super::transform::Header;
 
-/// Words that hold the longest block: 64 planes of 64 bits, as many group tests, and the header.
-pub const BLOCK_WORDS: usize = 72;
+/// Words that hold the longest block: 64 planes of 64 bits, as many group tests, and the header; with as many
+/// more as are written at once.
+pub const BLOCK_WORDS: usize = 80;
 
 /// The bits of one block while it is being coded, from bit 0 of the first word on.
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct BlockBits {
     pub words: [u64; BLOCK_WORDS],
     pub pen: Pen,

@@ -34,6 +34,10 @@ impl Limits {
     }
 }
 
+/// Bit planes on whole cache lines: stores across two of them are slow.
+#[repr(align(64))]
+struct Aligned([Planes; BATCH]);
+
 /// Blocks to encode.
 pub struct EncodeTask<T> {
     /// The grid's first value.
@@ -71,29 +75,93 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     task: &EncodeTask<T>,
     writer: &mut BitWriter,
 ) -> usize {
-    let (grid, range, limits) = (&task.grid, task.blocks.clone(), task.limits);
-    let mut walk = Walk::new::<S>(grid, range.start);
+    let (range, limits) = (task.blocks.clone(), task.limits);
+    let mut walk = Walk::new::<S>(&task.grid, range.start);
     let mut copies = [[T::default(); 64]; BATCH];
     let mut headers = Headers::default();
-    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut planes = Aligned([[0; 64]; BATCH]);
     let mut coded = [const { BlockBits::EMPTY }; BATCH];
     let budget = limits.block_bits.unwrap_or(usize::MAX);
     let mut nonfinite = 0;
+    let in_batch = |batch: usize| range.end.saturating_sub(batch).min(S::BATCH);
+    let mut places = Places::default();
+    places.look_ahead::<T, S>(task, &mut walk, in_batch(range.start));
     for batch in range.clone().step_by(S::BATCH) {
-        let count = (range.end - batch).min(S::BATCH);
-        let mut sources = [Source::copied(T::ZEROS); BATCH];
-        for (source, copy) in sources.iter_mut().zip(&mut copies).take(count) {
-            let place = walk.step::<S>();
-            // SAFETY: the caller promised that the grid's values are readable.
-            *source = unsafe { find::<T, S>(task.first, grid, place, copy) };
-        }
-        nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes);
-        arch.encode::<T, S>(&headers, &mut planes, budget, &mut coded);
+        let count = in_batch(batch);
+        // SAFETY: the caller promised that the grid's values are readable.
+        let sources = unsafe { places.find::<T, S>(task, count, &mut copies) };
+        places.look_ahead::<T, S>(task, &mut walk, in_batch(batch + S::BATCH));
+        nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
+        arch.encode::<T, S>(&headers, &mut planes.0, budget, &mut coded);
         for block in &mut coded[..count] {
             append(block, limits.block_bits, writer);
         }
     }
     nonfinite
+}
+
+/// Where the blocks of a batch are.
+#[derive(Default)]
+struct Places {
+    /// Where they start, if they are whole and next to each other along x; else each is at its own place.
+    row: Option<isize>,
+    places: [Place; BATCH],
+}
+
+impl Places {
+    /// Goes on to the next `count` blocks, and has their values fetched into the caches.
+    #[inline(always)]
+    fn look_ahead<T: Value, S: Shape>(
+        &mut self,
+        task: &EncodeTask<T>,
+        walk: &mut Walk,
+        count: usize,
+    ) {
+        let strides = &task.grid.strides;
+        let prefetch = |offset, length| {
+            blocks::prefetch::<T, S>(task.first.wrapping_offset(offset), strides, length);
+        };
+        let may_be_row = count == S::BATCH && strides[0] == 1;
+        self.row = may_be_row.then(|| walk.row::<S>(count)).flatten();
+        if let Some(offset) = self.row {
+            prefetch(offset, 4 * count);
+            return;
+        }
+        for place in &mut self.places[..count] {
+            *place = walk.step::<S>();
+            prefetch(place.offset, 4);
+        }
+    }
+
+    /// The `count` blocks; see [`find`]. Zeros follow them.
+    ///
+    /// # Safety
+    /// The values of the grid must be readable while the answer is used.
+    #[inline(always)]
+    unsafe fn find<'a, T: Value, S: Shape>(
+        &self,
+        task: &EncodeTask<T>,
+        count: usize,
+        copies: &'a mut [[T; 64]; BATCH],
+    ) -> [Source<'a, T>; BATCH] {
+        let mut sources = [Source::copied(T::ZEROS); BATCH];
+        let [_, strides @ ..] = task.grid.strides;
+        if let Some(offset) = self.row {
+            for (i, source) in sources.iter_mut().enumerate().take(count) {
+                let offset = offset + 4 * i as isize;
+                // SAFETY: these blocks are inside the grid, whose first value is at `first`; the caller promised
+                // that it is readable.
+                *source = unsafe { Source::in_place(task.first.offset(offset), strides) };
+            }
+            return sources;
+        }
+        let found = sources.iter_mut().zip(copies).zip(&self.places);
+        for ((source, copy), &place) in found.take(count) {
+            // SAFETY: the caller's promise, handed on.
+            *source = unsafe { find::<T, S>(task.first, &task.grid, place, copy) };
+        }
+        sources
+    }
 }
 
 /// The block at `place`, where it lies if it is whole and its rows are contiguous, else as a padded copy.

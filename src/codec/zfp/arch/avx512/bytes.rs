@@ -64,6 +64,7 @@ static WORDS64: Permutation = by_significance(8).inverse();
 /// (x, y) of four: the place of each, by its index in the block or blocks.
 type Places = [u8; 64];
 
+const ROWS: Places = places(Kind::Rows);
 const CUBE32: Places = places(Kind::Cube32);
 const SQUARE32: Places = places(Kind::Square32);
 const CUBE64: Places = places(Kind::Cube64);
@@ -71,6 +72,8 @@ const SQUARE64: Places = places(Kind::Square64);
 
 #[derive(Clone, Copy)]
 enum Kind {
+    /// As in the block.
+    Rows,
     Cube32,
     Square32,
     Cube64,
@@ -84,6 +87,7 @@ const fn places(kind: Kind) -> Places {
         // The third axis, or the number of the block.
         let (x, y, z) = (i % 4, i / 4 % 4, i / 16);
         places[i] = match kind {
+            Kind::Rows => i,
             Kind::Cube32 => 16 * z + 4 * x + y,
             Kind::Square32 => 16 * y + 4 * x + z,
             Kind::Cube64 => 8 * (4 * (y % 2) + z) + 4 * (y / 2) + x,
@@ -140,7 +144,7 @@ static SQUARE_PLANES: Permutation = whole_planes(2);
 static CUBE_GROUPS: Permutation = whole_planes(8).inverse();
 static SQUARE_GROUPS: Permutation = whole_planes(2).inverse();
 
-static CUBE32_CODING: Permutation = to_coding_order(CUBE32, Cube::ORDER);
+static CUBE32_CODING: Permutation = to_coding_order(ROWS, Cube::ORDER);
 static SQUARE32_CODING: Permutation = to_coding_order(SQUARE32, Square::ORDER);
 static CUBE64_CODING: Permutation = to_coding_order(CUBE64, Cube::ORDER);
 static SQUARE64_CODING: Permutation = to_coding_order(SQUARE64, Square::ORDER);

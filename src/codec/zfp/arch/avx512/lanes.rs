@@ -1,9 +1,14 @@
 //! The embedded coder, eight blocks in lockstep, one in each 64-bit lane.
 //!
 //! See [`crate::codec::zfp::encoder`] for the code. Here too its long part is a table look-up, but of
-//! four coefficients, in a register; the pieces are then joined two by two. There is no branch that
-//! depends on the bits, but for one that is taken when a plane's one-bits are far apart.
+//! four coefficients, in a register; the pieces are then joined two by two. The only branches that depend on
+//! the bits ask whether a plane's code is long in any block.
+//!
+//! Lanes fill their words at different times. So each time that some do, the words of all are kept, with a
+//! note of whose are full; after a few times they are transposed, and each block's are compressed and stored
+//! together.
 
+use super::bytes;
 use super::lifting::transpose8;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -14,6 +19,7 @@ use crate::codec::zfp::shape::Shape;
 use crate::codec::zfp::transform::Headers;
 use crate::codec::zfp::value::Int;
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 const LANES: usize = 8;
 
@@ -30,41 +36,50 @@ pub fn encode<T: Value, S: Shape>(
 ) {
     let coded = coded.as_chunks_mut::<LANES>().0;
     for (group, coded) in coded.iter_mut().take(S::BATCH / LANES).enumerate() {
-        let mut writer = Writer::new::<T>(headers, group, budget, coded);
+        let mut writer = Writer::<T>::new(headers, group, budget, coded);
         match S::DIMS {
-            1 => encode_lines::<T>(&planes[group], &mut writer),
-            2 => encode_squares::<T>(&planes.as_chunks().0[group], &mut writer),
-            _ => encode_cubes::<T>(&planes.as_chunks().0[group], &mut writer),
+            1 => encode_lines(&planes[group], &mut writer),
+            2 => encode_squares(&planes.as_chunks().0[group], &mut writer),
+            _ => encode_cubes(&planes.as_chunks().0[group], &mut writer),
         }
         writer.finish();
     }
 }
 
+/// How many times words are kept before they are stored.
+const KEPT: usize = 8;
+
 /// Bit strings that grow side by side.
-struct Writer<'a> {
+struct Writer<'a, T> {
     coded: &'a mut [BlockBits; LANES],
-    /// The word that each lane is filling, its bits so far, and their number.
-    at: __m512i,
+    /// Words that are stored of each lane.
+    stored: [usize; LANES],
+    /// Words to be stored, but only those of the lanes in `full`, which has the last time's lanes in its low byte.
+    kept: [__m512i; KEPT],
+    full: u64,
+    count: usize,
+    /// Bits of each lane, and those of the word that it is filling.
+    position: __m512i,
     pending: __m512i,
-    fill: __m512i,
     budget: __m512i,
     /// Bit planes of each lane.
     planes: __m512i,
     most_planes: u32,
+    values: PhantomData<T>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a, T: Value> Writer<'a, T> {
     /// Starts each block with its header.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn new<T: Value>(
+    fn new(
         headers: &Headers,
         group: usize,
         budget: usize,
         coded: &'a mut [BlockBits; LANES],
-    ) -> Writer<'a> {
+    ) -> Writer<'a, T> {
         let bits: &[u32; LANES] = &headers.bits.as_chunks().0[group];
         let planes: &[u32; LANES] = &headers.planes.as_chunks().0[group];
         // SAFETY: each is 32 readable bytes.
@@ -78,12 +93,16 @@ impl<'a> Writer<'a> {
         let header_bits = _mm512_set1_epi64(T::HEADER_BITS.into());
         Writer {
             coded,
-            at: _mm512_setzero_si512(),
+            stored: [0; LANES],
+            kept: [_mm512_setzero_si512(); KEPT],
+            full: 0,
+            count: 0,
+            position: _mm512_mask_mov_epi64(_mm512_set1_epi64(1), coded_lanes, header_bits),
             pending,
-            fill: _mm512_mask_mov_epi64(_mm512_set1_epi64(1), coded_lanes, header_bits),
             budget: _mm512_set1_epi64(budget.min(64 * BLOCK_WORDS) as i64),
             planes,
             most_planes: _mm512_reduce_max_epu64(planes) as u32,
+            values: PhantomData,
         }
     }
 
@@ -93,8 +112,7 @@ impl<'a> Writer<'a> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn is_done(&self, k: u32) -> bool {
-        let length = _mm512_add_epi64(_mm512_slli_epi64::<6>(self.at), self.fill);
-        k >= self.most_planes || _mm512_cmplt_epu64_mask(length, self.budget) == 0
+        k >= self.most_planes || _mm512_cmplt_epu64_mask(self.position, self.budget) == 0
     }
 
     /// Appends `length` bits, at most 64, to each lane; those of `bits` above them must be zero.
@@ -103,15 +121,16 @@ impl<'a> Writer<'a> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn push(&mut self, bits: __m512i, length: __m512i) {
-        let filled = _mm512_or_si512(self.pending, _mm512_sllv_epi64(bits, self.fill));
-        let room = _mm512_sub_epi64(_mm512_set1_epi64(64), self.fill);
-        let carry = _mm512_srlv_epi64(bits, room);
-        self.store(filled, carry);
-        let next = _mm512_add_epi64(self.fill, length);
-        let full = _mm512_cmpge_epu64_mask(next, _mm512_set1_epi64(64));
-        self.pending = _mm512_mask_mov_epi64(filled, full, carry);
-        self.at = _mm512_add_epi64(self.at, _mm512_srli_epi64::<6>(next));
-        self.fill = _mm512_and_si512(next, _mm512_set1_epi64(63));
+        let zero = _mm512_setzero_si512();
+        // (These shifts take their counts modulo 64.)
+        let first = _mm512_or_si512(self.pending, _mm512_shldv_epi64(bits, zero, self.position));
+        let second = _mm512_shldv_epi64(zero, bits, self.position);
+        let next = _mm512_add_epi64(self.position, length);
+        let word = _mm512_set1_epi64(64);
+        let full = _mm512_test_epi64_mask(_mm512_xor_si512(self.position, next), word);
+        self.keep(first, full);
+        self.pending = _mm512_mask_mov_epi64(first, full, second);
+        self.position = next;
     }
 
     /// As [`Self::push`] for up to 128 bits.
@@ -120,69 +139,88 @@ impl<'a> Writer<'a> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn push_two(&mut self, low: __m512i, high: __m512i, length: __m512i) {
-        let room = _mm512_sub_epi64(_mm512_set1_epi64(64), self.fill);
-        let first = _mm512_or_si512(self.pending, _mm512_sllv_epi64(low, self.fill));
-        let second = _mm512_or_si512(
-            _mm512_srlv_epi64(low, room),
-            _mm512_sllv_epi64(high, self.fill),
+        let zero = _mm512_setzero_si512();
+        let first = _mm512_or_si512(self.pending, _mm512_shldv_epi64(low, zero, self.position));
+        let second = _mm512_shldv_epi64(high, low, self.position);
+        let third = _mm512_shldv_epi64(zero, high, self.position);
+        let next = _mm512_add_epi64(self.position, length);
+        let words = _mm512_sub_epi64(
+            _mm512_srli_epi64::<6>(next),
+            _mm512_srli_epi64::<6>(self.position),
         );
-        let third = _mm512_srlv_epi64(high, room);
-        self.store(first, second);
-        let next = _mm512_add_epi64(self.fill, length);
-        let one = _mm512_cmpge_epu64_mask(next, _mm512_set1_epi64(64));
-        let two = _mm512_cmpge_epu64_mask(next, _mm512_set1_epi64(128));
+        let one = _mm512_test_epi64_mask(words, words);
+        let two = _mm512_test_epi64_mask(words, _mm512_set1_epi64(2));
+        self.keep(first, one);
+        self.keep(second, two);
         self.pending = _mm512_mask_mov_epi64(first, one, second);
         self.pending = _mm512_mask_mov_epi64(self.pending, two, third);
-        self.at = _mm512_add_epi64(self.at, _mm512_srli_epi64::<6>(next));
-        self.fill = _mm512_and_si512(next, _mm512_set1_epi64(63));
+        self.position = next;
     }
 
-    /// Stores each lane's current word and the next one. (A scatter would be slower.)
+    /// Keeps the next word of the lanes in `full`.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn store(&mut self, first: __m512i, second: __m512i) {
-        const SIZE: i64 = size_of::<BlockBits>() as i64;
-        let last = _mm512_set1_epi64(BLOCK_WORDS as i64 - 2);
-        let at = _mm512_slli_epi64::<3>(_mm512_min_epu64(self.at, last));
-        let lanes = [0, 1, 2, 3, 4, 5, 6, 7].map(|lane| lane * SIZE);
-        let even = _mm512_unpacklo_epi64(first, second);
-        let odd = _mm512_unpackhi_epi64(first, second);
-        let mut offsets = [0i64; LANES];
-        let base: *mut u8 = self.coded.as_mut_ptr().cast();
-        // SAFETY: `BlockBits` starts with its words. The offsets are at most that of the word before a lane's
-        // last, so the two words stored there are inside the lane.
-        unsafe {
-            let all = _mm512_add_epi64(at, _mm512_loadu_si512(lanes.as_ptr().cast()));
-            _mm512_storeu_si512(offsets.as_mut_ptr().cast(), all);
-            let word = |lane: usize| base.offset(offsets[lane] as isize).cast::<__m128i>();
-            _mm_storeu_si128(word(0), _mm512_castsi512_si128(even));
-            _mm_storeu_si128(word(1), _mm512_castsi512_si128(odd));
-            _mm_storeu_si128(word(2), _mm512_extracti64x2_epi64::<1>(even));
-            _mm_storeu_si128(word(3), _mm512_extracti64x2_epi64::<1>(odd));
-            _mm_storeu_si128(word(4), _mm512_extracti64x2_epi64::<2>(even));
-            _mm_storeu_si128(word(5), _mm512_extracti64x2_epi64::<2>(odd));
-            _mm_storeu_si128(word(6), _mm512_extracti64x2_epi64::<3>(even));
-            _mm_storeu_si128(word(7), _mm512_extracti64x2_epi64::<3>(odd));
+    fn keep(&mut self, words: __m512i, full: __mmask8) {
+        self.kept[self.count % KEPT] = words;
+        self.full = self.full << LANES | u64::from(full);
+        self.count += 1;
+    }
+
+    /// Makes room for two more words of each lane.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn make_room(&mut self) {
+        if self.count + 2 > KEPT {
+            self.store();
         }
     }
 
+    /// Stores the words that are kept, lane by lane.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn finish(self) {
-        let mut lanes = [[0u64; LANES]; 3];
-        for (lanes, v) in lanes.iter_mut().zip([self.at, self.pending, self.fill]) {
+    fn store(&mut self) {
+        let words = transpose8(eight!(|i| self.kept[i]));
+        // The first time in the top byte; then, for each lane, which times.
+        let full = self.full << (LANES * (KEPT - self.count) % 64);
+        let full = _mm512_castsi128_si512(_mm_cvtsi64_si128(full as i64));
+        let full = _mm512_castsi512_si128(bytes::bytes_of_bits(full));
+        let full = _mm_cvtsi128_si64(full).to_le_bytes();
+        for (lane, words) in words.into_iter().enumerate() {
+            let at = self.stored[lane].min(BLOCK_WORDS - KEPT);
+            let target: &mut [u64] = &mut self.coded[lane].words[at..at + KEPT];
+            let words = _mm512_maskz_compress_epi64(full[lane], words);
+            // SAFETY: 64 writable bytes.
+            unsafe { _mm512_storeu_si512(target.as_mut_ptr().cast(), words) };
+            self.stored[lane] += full[lane].count_ones() as usize;
+        }
+        self.full = 0;
+        self.count = 0;
+    }
+
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn finish(mut self) {
+        if self.full != 0 {
+            self.store();
+        }
+        let mut lanes = [[0u64; LANES]; 2];
+        for (lanes, v) in lanes.iter_mut().zip([self.position, self.pending]) {
             // SAFETY: 64 writable bytes.
             unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), v) }
         }
         for (i, block) in self.coded.iter_mut().enumerate() {
             block.pen = Pen {
-                at: lanes[0][i] as usize,
+                at: lanes[0][i] as usize / 64,
                 pending: lanes[1][i],
-                fill: lanes[2][i] as u32,
+                fill: lanes[0][i] as u32 % 64,
             };
         }
     }
@@ -205,14 +243,14 @@ fn load_words(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
+fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer<T>) {
     let mut significant = _mm512_setzero_si512();
     for eight in (0..T::Int::BITS).step_by(8) {
         if writer.is_done(eight) {
             return;
         }
         let words = load_words(planes, eight as usize);
-        for (k, plane) in (eight..).zip(words) {
+        for (k, &plane) in (eight..).zip(&words) {
             significant = encode_cube_plane(plane, k, significant, writer);
             if writer.is_done(k + 1) {
                 return;
@@ -226,66 +264,144 @@ fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn encode_cube_plane(plane: __m512i, k: u32, significant: __m512i, writer: &mut Writer) -> __m512i {
+fn encode_cube_plane<T: Value>(
+    plane: __m512i,
+    k: u32,
+    significant: __m512i,
+    writer: &mut Writer<T>,
+) -> __m512i {
     let one = _mm512_set1_epi64(1);
     let size = _mm512_set1_epi64(64);
-    let known = _mm512_andnot_si512(_mm512_sllv_epi64(_mm512_set1_epi64(-1), significant), plane);
+    let coded = _mm512_cmpgt_epu64_mask(writer.planes, _mm512_set1_epi64(k.into()));
+    writer.make_room();
+    if _mm512_cmplt_epu64_mask(significant, size) == 0 {
+        writer.push(
+            _mm512_maskz_mov_epi64(coded, plane),
+            _mm512_maskz_mov_epi64(coded, size),
+        );
+        return significant;
+    }
     let rest = _mm512_srlv_epi64(plane, significant);
-    let any = _mm512_test_epi64_mask(rest, rest);
-    let leading = _mm512_lzcnt_epi64(rest);
-    let reach = _mm512_sub_epi64(size, leading);
-    let top = _mm512_srlv_epi64(_mm512_set1_epi64(i64::MIN), leading);
-    let others = _mm512_xor_si512(rest, top);
-    let (mut low, mut ones) = double32(others);
+    let reach = _mm512_sub_epi64(size, _mm512_lzcnt_epi64(rest));
+    let now = _mm512_add_epi64(significant, reach);
+    // Ahead of the rest goes a 1, if there is anything, and the last one-bit's own 1 becomes the 0 after the
+    // plane. With nothing both are the same bit.
+    let last = _mm512_add_epi64(now, _mm512_popcnt_epi64(rest));
+    let far = _mm512_test_epi64_mask(rest, _mm512_set1_epi64(!0xffff_ffff));
+    let long = _mm512_cmpge_epu64_mask(_mm512_max_epu64(now, last), size);
+    if far | long != 0 {
+        let (code, length) = long_tail(rest, reach, now, far);
+        push_long(plane, code, length, significant, coded, writer);
+        return now;
+    }
+    let first = shl64(one, significant);
+    let tail = shl64(double32(rest), _mm512_add_epi64(significant, one));
+    let known = _mm512_and_si512(plane, _mm512_sub_epi64(first, one));
+    let code = _mm512_or_si512(known, tail);
+    let ends = _mm512_xor_si512(first, shl64(one, last));
+    writer.push(
+        _mm512_maskz_xor_epi64(coded, code, ends),
+        _mm512_maskz_add_epi64(coded, last, one),
+    );
+    now
+}
+
+/// The code of `rest` as low and high words, and its length. After it `now` coefficients are significant, up
+/// to the first `reach` of the rest, which are more than 32 in the lanes of `far`.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn long_tail(
+    rest: __m512i,
+    reach: __m512i,
+    now: __m512i,
+    far: __mmask8,
+) -> ([__m512i; 2], __m512i) {
+    let one = _mm512_set1_epi64(1);
+    let size = _mm512_set1_epi64(64);
+    let mut low = double32(rest);
     let mut high = _mm512_setzero_si512();
-    let far = _mm512_srli_epi64::<32>(others);
-    if _mm512_test_epi64_mask(far, far) != 0 {
-        let (upper, upper_ones) = double32(far);
-        let shift = _mm512_add_epi64(ones, _mm512_set1_epi64(32));
+    if far != 0 {
+        let near = _mm512_and_si512(rest, _mm512_set1_epi64(0xffff_ffff));
+        let shift = _mm512_add_epi64(_mm512_popcnt_epi64(near), _mm512_set1_epi64(32));
+        let upper = double32(_mm512_srli_epi64::<32>(rest));
         low = _mm512_or_si512(low, _mm512_sllv_epi64(upper, shift));
         high = _mm512_srlv_epi64(upper, _mm512_sub_epi64(size, shift));
-        ones = _mm512_add_epi64(ones, upper_ones);
     }
-    // Ahead of it all, whether there is anything.
-    let flag = _mm512_maskz_mov_epi64(any, one);
-    high = _mm512_or_si512(_mm512_slli_epi64::<1>(high), _mm512_srli_epi64::<63>(low));
-    low = _mm512_or_si512(_mm512_slli_epi64::<1>(low), flag);
-    let length = _mm512_add_epi64(_mm512_add_epi64(reach, ones), flag);
-    let now = _mm512_add_epi64(significant, reach);
-    // The last one-bit and the 0 after it, unless it is the block's last coefficient's.
-    let open = _mm512_cmplt_epu64_mask(now, size);
-    let last = _mm512_sub_epi64(length, flag);
-    let mark = _mm512_maskz_mov_epi64(open, flag);
-    low = _mm512_or_si512(low, _mm512_sllv_epi64(mark, last));
-    high = _mm512_or_si512(high, _mm512_sllv_epi64(mark, _mm512_sub_epi64(last, size)));
-    let length = _mm512_mask_add_epi64(last, open, length, one);
-    // What is known, then the rest.
+    // Ahead of it, whether there is anything.
+    let high = _mm512_shldi_epi64::<1>(high, low);
+    let low = _mm512_or_si512(_mm512_add_epi64(low, low), one);
+    let length = _mm512_add_epi64(reach, _mm512_popcnt_epi64(rest));
+    // Neither the block's last coefficient, if it is the last one-bit, nor the end is said.
+    let closed = _mm512_cmpeq_epi64_mask(now, size);
+    let some = _mm512_test_epi64_mask(rest, rest);
+    let bits = _mm512_mask_sub_epi64(length, closed & some, length, one);
+    let length = _mm512_mask_add_epi64(bits, !closed, length, one);
+    let above = _mm512_sub_epi64(_mm512_max_epu64(bits, size), size);
+    let all = _mm512_set1_epi64(-1);
+    let low = _mm512_andnot_si512(_mm512_sllv_epi64(all, bits), low);
+    let high = _mm512_andnot_si512(_mm512_sllv_epi64(all, above), high);
+    ([low, high], length)
+}
+
+/// Appends what is known of a plane and its long tail.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn push_long<T: Value>(
+    plane: __m512i,
+    [low, high]: [__m512i; 2],
+    length: __m512i,
+    significant: __m512i,
+    coded: __mmask8,
+    writer: &mut Writer<T>,
+) {
+    let known = _mm512_andnot_si512(_mm512_sllv_epi64(_mm512_set1_epi64(-1), significant), plane);
+    let room = _mm512_sub_epi64(_mm512_set1_epi64(64), significant);
     let first = _mm512_or_si512(known, _mm512_sllv_epi64(low, significant));
     let second = _mm512_or_si512(
-        _mm512_srlv_epi64(low, _mm512_sub_epi64(size, significant)),
+        _mm512_srlv_epi64(low, room),
         _mm512_sllv_epi64(high, significant),
     );
-    let coded = _mm512_cmpgt_epu64_mask(writer.planes, _mm512_set1_epi64(k.into()));
     writer.push_two(
         _mm512_maskz_mov_epi64(coded, first),
         _mm512_maskz_mov_epi64(coded, second),
         _mm512_maskz_add_epi64(coded, significant, length),
     );
-    now
 }
 
-/// The low 32 bits of each lane, each one-bit followed by another 1; and the number of one-bits.
+/// Bits moved up within 64 bits, none of them out of them: a rotation, which compilers leave alone where
+/// they would guard a shift against large counts.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn double32(bits: __m512i) -> (__m512i, __m512i) {
+fn shl64(bits: __m512i, count: __m512i) -> __m512i {
+    _mm512_rolv_epi64(bits, count)
+}
+
+/// As [`shl64`], within 32 bits.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn shl32(bits: __m512i, count: __m512i) -> __m512i {
+    _mm512_rolv_epi32(bits, count)
+}
+
+/// The low 32 bits of each lane, each one-bit followed by another 1.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn double32(bits: __m512i) -> __m512i {
     let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
     let nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f));
     let (codes, lengths) = double4(nibbles);
     let (codes, lengths) = join_bytes(codes, lengths);
-    let (code, length) = join_halves(codes, lengths);
-    (code, _mm512_sub_epi64(length, _mm512_set1_epi64(32)))
+    join_halves(codes, lengths).0
 }
 
 /// Nibbles, each one-bit followed by another 1.
@@ -325,7 +441,7 @@ fn join_bytes(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
     let codes = _mm512_or_si512(_mm512_and_si512(codes, _mm512_set1_epi16(0xff)), upper);
     let lengths = _mm512_maddubs_epi16(lengths, _mm512_set1_epi8(1));
     let low = _mm512_and_si512(lengths, _mm512_set1_epi32(0xffff));
-    let upper = _mm512_sllv_epi32(_mm512_srli_epi32::<16>(codes), low);
+    let upper = shl32(_mm512_srli_epi32::<16>(codes), low);
     let codes = _mm512_or_si512(_mm512_and_si512(codes, _mm512_set1_epi32(0xffff)), upper);
     (codes, _mm512_madd_epi16(lengths, _mm512_set1_epi16(1)))
 }
@@ -338,7 +454,7 @@ fn join_bytes(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
 fn join_halves(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
     let half = _mm512_set1_epi64(0xffff_ffff);
     let low = _mm512_and_si512(lengths, half);
-    let upper = _mm512_sllv_epi64(_mm512_srli_epi64::<32>(codes), low);
+    let upper = shl64(_mm512_srli_epi64::<32>(codes), low);
     let codes = _mm512_or_si512(_mm512_and_si512(codes, half), upper);
     (
         codes,
@@ -350,14 +466,15 @@ fn join_halves(codes: __m512i, lengths: __m512i) -> (__m512i, __m512i) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn encode_squares<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
+fn encode_squares<T: Value>(planes: &[Planes; LANES], writer: &mut Writer<T>) {
     let mut significant = _mm512_setzero_si512();
     for many in (0..T::Int::BITS).step_by(32) {
         if writer.is_done(many) {
             return;
         }
         let words = load_words(planes, many as usize / 4);
-        for (k, word) in (many..).step_by(4).zip(words) {
+        for (k, &word) in (many..).step_by(4).zip(&words) {
+            writer.make_room();
             significant = encode_square_planes(word, k, significant, writer);
             if writer.is_done(k + 4) {
                 return;
@@ -371,11 +488,11 @@ fn encode_squares<T: Value>(planes: &[Planes; LANES], writer: &mut Writer) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn encode_square_planes(
+fn encode_square_planes<T: Value>(
     word: __m512i,
     k: u32,
     significant: __m512i,
-    writer: &mut Writer,
+    writer: &mut Writer<T>,
 ) -> __m512i {
     let pick = _mm_setr_epi8(0, 1, -1, -1, 2, 3, -1, -1, 8, 9, -1, -1, 10, 11, -1, -1);
     let pair = _mm512_shuffle_epi8(word, _mm512_broadcast_i32x4(pick));
@@ -426,10 +543,10 @@ fn encode_square_pair(
     let last = _mm512_sub_epi32(_mm512_add_epi32(reach, ones), size);
     let open = _mm512_cmplt_epu32_mask(_mm512_add_epi32(before, reach), size);
     let mark = _mm512_maskz_mov_epi32(open, flag);
-    let code = _mm512_or_si512(code, _mm512_sllv_epi32(mark, last));
+    let code = _mm512_or_si512(code, shl32(mark, last));
     let length = _mm512_add_epi32(last, flag);
     let length = _mm512_mask_add_epi32(last, open, length, one);
-    let code = _mm512_or_si512(known, _mm512_sllv_epi32(code, before));
+    let code = _mm512_or_si512(known, shl32(code, before));
 
     let index = _mm512_set1_epi64((u64::from(k + 1) << 32 | u64::from(k)) as i64);
     let limit = _mm512_or_si512(planes, _mm512_slli_epi64::<32>(planes));
@@ -444,7 +561,7 @@ fn encode_square_pair(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn encode_lines<T: Value>(planes: &Planes, writer: &mut Writer) {
+fn encode_lines<T: Value>(planes: &Planes, writer: &mut Writer<T>) {
     let mut seen = _mm512_setzero_si512();
     for (k, words) in (0..T::Int::BITS).step_by(16).zip(planes.as_chunks::<8>().0) {
         if writer.is_done(k) {
@@ -453,6 +570,7 @@ fn encode_lines<T: Value>(planes: &Planes, writer: &mut Writer) {
         // SAFETY: 64 readable bytes.
         let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
         let nibble = _mm512_set1_epi8(0x0f);
+        writer.make_room();
         seen = encode_line_planes(_mm512_and_si512(words, nibble), k, seen, writer);
         if writer.is_done(k + 8) {
             return;
@@ -484,7 +602,12 @@ const fn line_codes() -> ([u8; 128], [u8; 128]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn encode_line_planes(planes: __m512i, k: u32, seen: __m512i, writer: &mut Writer) -> __m512i {
+fn encode_line_planes<T: Value>(
+    planes: __m512i,
+    k: u32,
+    seen: __m512i,
+    writer: &mut Writer<T>,
+) -> __m512i {
     let union = _mm512_or_si512(planes, _mm512_slli_epi64::<8>(planes));
     let union = _mm512_or_si512(union, _mm512_slli_epi64::<16>(union));
     let union = _mm512_or_si512(union, _mm512_slli_epi64::<32>(union));
