@@ -67,9 +67,10 @@ pub struct Tail {
     pub reach: u32,
 }
 
-/// The code of a tail without its first bit, taken apart.
+/// The code of a tail, taken apart. It begins as if after a one-bit: with a 1 if there is more. So a run of ones
+/// that begins with it counts as one that began a bit earlier, in an odd place, and a tail of nothing is the
+/// end of that run.
 struct Runs {
-    code: u64,
     /// The 1s that say that there is more. The other bits are coefficients, as far as the code goes.
     more: u64,
     /// The bits after runs of odd length.
@@ -77,18 +78,15 @@ struct Runs {
 }
 
 #[inline(always)]
-fn runs(window: u64) -> Runs {
+fn runs(code: u64) -> Runs {
     const EVEN: u64 = 0x5555_5555_5555_5555;
-    let code = window >> 1;
+    let twice = code << 1;
     // Adding the first bit of a run of ones to it carries out of its end.
-    let starts = code & !(code << 1);
-    let from_even = code.wrapping_add(starts & EVEN);
-    let from_odd = code.wrapping_add(starts & !EVEN);
-    let in_even_runs = code & !from_even;
+    let carried = code.wrapping_add(code & !twice & EVEN & !1);
+    let differ = carried ^ EVEN;
     Runs {
-        code,
-        more: (in_even_runs & !EVEN) | (code & !in_even_runs & EVEN),
-        ends: !code & ((from_even & !EVEN) | (from_odd & EVEN)),
+        more: code & !differ,
+        ends: (twice | 1) & !code & differ,
     }
 }
 
@@ -98,87 +96,38 @@ fn cut_tail(window: u64, left: u32, bmi: impl Bmi) -> u64 {
     if left == 0 || window & 1 == 0 {
         return 0;
     }
-    let Runs { code, more, .. } = runs(window);
-    let there = low_bits(left - 1);
-    let coefficients = !more & there;
-    let bits = bmi.extract(code, coefficients);
+    let there = low_bits(left);
+    let coefficients = !runs(window).more & there;
+    let bits = bmi.extract(window, coefficients);
     // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
-    let said = coefficients & code & !(there >> 1) != 0;
+    let said = coefficients & window & !(there >> 1) != 0;
     bits | u64::from(!said) << coefficients.count_ones()
 }
 
-/// Decodes the tail of a plane whose code starts at bit `start` of `bytes`, whatever its length; its code
-/// ends at the latest at bit `end`, from which on there are zeros.
-#[inline(never)]
-pub fn decode_any_tail<S: Shape>(
-    bytes: &[u8],
-    start: usize,
-    end: usize,
-    significant: u32,
-    bmi: impl Bmi,
-) -> Tail {
-    let window = peek(bytes, start);
-    let tail = decode_tail(window, S::SIZE as u32 - significant, bmi);
-    let left = end.saturating_sub(start);
-    if tail.length > 64 {
-        let position = start - significant as usize;
-        let (plane, next, reach) = decode_plane_bitwise::<S>(bytes, position, end, significant);
-        return Tail {
-            bits: plane.unbounded_shr(significant),
-            length: (next - start) as u32,
-            reach: reach - significant,
-        };
-    }
-    if tail.length as usize > left {
-        return Tail {
-            bits: cut_tail(window, left as u32, bmi),
-            length: left as u32,
-            reach: 0,
-        };
-    }
-    tail
-}
+/// The length of a tail that does not end within the window.
+const UNSEEN: u32 = u32::MAX >> 1;
 
 /// Decodes the tail of a plane for `room` coefficients from the [`PEEKED`] bits that follow.
 #[inline(always)]
 fn decode_tail(window: u64, room: u32, bmi: impl Bmi) -> Tail {
-    if window & 1 == 0 {
-        return Tail {
-            bits: 0,
-            length: 1,
-            reach: 0,
-        };
-    }
-    let Runs { code, more, ends } = runs(window);
-    let length = ends.trailing_zeros();
-    let coefficients = !more & low_bits(length);
+    let Runs { more, ends } = runs(window);
+    let end = ends.trailing_zeros();
+    let coefficients = !more & low_bits(end);
     let reach = coefficients.count_ones();
+    if reach < room {
+        return Tail {
+            bits: bmi.extract(window, coefficients),
+            length: if end < PEEKED { end + 1 } else { UNSEEN },
+            reach,
+        };
+    }
     // The last coefficient of the block is not said; the code ends before it.
-    let is_whole = reach >= room;
-    let end = if is_whole {
-        bmi.select(!more, room - 1)
-    } else {
-        length
-    };
-    if end >= PEEKED - 1 {
-        return Tail {
-            bits: 0,
-            length: u32::MAX >> 1,
-            reach: 0,
-        };
-    }
-    let bits = bmi.extract(code, !more & low_bits(end));
-    if is_whole {
-        return Tail {
-            bits: bits | 1 << (room - 1),
-            length: end + 1,
-            reach: room,
-        };
-    }
+    let end = bmi.select(!more, room - 1);
+    let said = bmi.extract(window, !more & low_bits(end));
     Tail {
-        bits,
-        length: end + 2,
-        reach,
+        bits: said | 1 << (room - 1),
+        length: if end < PEEKED { end } else { UNSEEN },
+        reach: room,
     }
 }
 

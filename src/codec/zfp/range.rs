@@ -179,19 +179,10 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     let mut values = [[T::default(); 64]; BATCH];
     for batch in range.clone().step_by(S::BATCH) {
         let count = (range.end - batch).min(S::BATCH);
-        let batch_bits = limits.block_bits.filter(|_| count == S::BATCH);
-        let together = batch_bits.is_some_and(|bits| {
-            arch.decode_batch::<T, S>(bytes, position, bits, &mut headers, &mut planes)
-        });
-        if together {
-            position += S::BATCH * batch_bits.unwrap_or(0);
-        } else {
-            for (i, planes) in planes.iter_mut().enumerate().take(count) {
-                let mut header = Header::ZEROS;
-                position =
-                    decode_block::<A, T, S>(arch, bytes, position, limits, &mut header, planes);
-                headers.set(i, header);
-            }
+        for (i, planes) in planes.iter_mut().enumerate().take(count) {
+            let mut header = Header::ZEROS;
+            position = decode_block::<A, T, S>(arch, bytes, position, limits, &mut header, planes);
+            headers.set(i, header);
         }
         headers.bits[count..].fill(0);
         arch.inverse::<T, S>(&headers, &planes, &mut values);
@@ -209,7 +200,7 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
 
 /// Header and planes of the block at bit `position`; returns where the next one starts.
 #[inline(always)]
-fn decode_block<A: Arch, T: Value, S: Shape>(
+pub fn decode_block<A: Arch, T: Value, S: Shape>(
     arch: A,
     bytes: &[u8],
     position: usize,
