@@ -313,3 +313,60 @@ impl<'a, T: Value> Source<'a, T> {
         }
     }
 }
+
+/// A whole block that can be written: values next to each other along x, other strides free.
+///
+/// Points either into the caller's grid or at a copy.
+pub struct Target<'a, T> {
+    first: *mut T,
+    /// Strides in y and z.
+    strides: [isize; 2],
+    writable: PhantomData<&'a mut T>,
+}
+
+impl<'a, T: Value> Target<'a, T> {
+    /// # Safety
+    /// The values of the block must be writable for `'a`, and nobody else's.
+    #[inline(always)]
+    pub unsafe fn in_place(first: *mut T, strides: [isize; 2]) -> Self {
+        Target {
+            first,
+            strides,
+            writable: PhantomData,
+        }
+    }
+
+    /// The same blocks of the same values, called another type.
+    ///
+    /// # Safety
+    /// `T` and `U` must be the same type.
+    #[inline(always)]
+    pub unsafe fn reinterpret<'b, U, const N: usize>(
+        targets: &'b mut [Self; N],
+    ) -> &'b mut [Target<'a, U>; N] {
+        let targets: *mut [Self; N] = targets;
+        // SAFETY: the caller promised that the types are the same.
+        unsafe { &mut *targets.cast() }
+    }
+
+    /// Copies that are written to instead of the grid.
+    #[inline(always)]
+    pub fn all_copied<const N: usize>(blocks: &'a mut [[T; 64]; N]) -> [Self; N] {
+        let first = blocks.as_mut_ptr();
+        std::array::from_fn(|i| Target {
+            // SAFETY: `i` is the index of one of the blocks.
+            first: unsafe { first.add(i).cast() },
+            strides: [4, 16],
+            writable: PhantomData,
+        })
+    }
+
+    /// The four values at (0, y, z), for a block of shape `S`.
+    #[inline(always)]
+    pub fn row<S: Shape>(&mut self, y: usize, z: usize) -> &mut [T; 4] {
+        assert!(4 * y + 16 * z < S::SIZE);
+        let offset = y as isize * self.strides[0] + z as isize * self.strides[1];
+        // SAFETY: the row lies inside the block, which whoever made `self` promised is writable.
+        unsafe { &mut *self.first.offset(offset).cast() }
+    }
+}

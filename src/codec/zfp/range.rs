@@ -286,7 +286,7 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
 /// Header and planes of the block at bit `position`; returns where the next one starts. `copy` must be all
 /// zeros before the first block of a size, and then be left alone.
 #[inline(always)]
-fn decode_block<A: Arch, T: Value, S: Shape>(
+pub fn decode_block<A: Arch, T: Value, S: Shape>(
     arch: A,
     bytes: &[u8],
     position: usize,

@@ -26,9 +26,13 @@ impl Permutation {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn load(&self) -> __m512i {
+    pub fn load(&self) -> __m512i {
         // SAFETY: 64 readable bytes, aligned.
         unsafe { _mm512_load_si512(self.0.as_ptr().cast()) }
+    }
+
+    pub const fn of(bytes: [u8; 64]) -> Permutation {
+        Permutation(bytes)
     }
 
     const fn inverse(&self) -> Permutation {
@@ -314,10 +318,14 @@ pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn join_cube32(planes: &Planes) -> [__m512i; 4] {
+pub fn join_cube32(planes: &Planes, count: u32) -> [__m512i; 4] {
     by_element32(four!(|i| {
-        let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
-        CUBE32_NATURAL.apply(bytes_of_bits(groups))
+        if count > 8 * i as u32 {
+            let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
+            CUBE32_NATURAL.apply(bytes_of_bits(groups))
+        } else {
+            _mm512_setzero_si512()
+        }
     }))
 }
 
@@ -337,10 +345,14 @@ pub fn split_squares32(v: [__m512i; 4], planes: &mut [Planes; 4]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn join_squares32(planes: &[Planes; 4]) -> [__m512i; 4] {
+pub fn join_squares32(planes: &[Planes; 4], count: u32) -> [__m512i; 4] {
     by_element32(four!(|i| {
-        let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
-        SQUARE32_NATURAL.apply(bytes_of_bits(groups))
+        if count > 8 * i as u32 {
+            let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
+            SQUARE32_NATURAL.apply(bytes_of_bits(groups))
+        } else {
+            _mm512_setzero_si512()
+        }
     }))
 }
 
@@ -360,10 +372,14 @@ pub fn split_cube64(v: [__m512i; 8], planes: &mut Planes) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn join_cube64(planes: &Planes) -> [__m512i; 8] {
+pub fn join_cube64(planes: &Planes, count: u32) -> [__m512i; 8] {
     by_element64(eight!(|i| {
-        let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
-        CUBE64_NATURAL.apply(bytes_of_bits(groups))
+        if count > 8 * i as u32 {
+            let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
+            CUBE64_NATURAL.apply(bytes_of_bits(groups))
+        } else {
+            _mm512_setzero_si512()
+        }
     }))
 }
 
@@ -383,10 +399,14 @@ pub fn split_squares64(v: [__m512i; 8], planes: &mut [Planes; 4]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn join_squares64(planes: &[Planes; 4]) -> [__m512i; 8] {
+pub fn join_squares64(planes: &[Planes; 4], count: u32) -> [__m512i; 8] {
     by_element64(eight!(|i| {
-        let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
-        SQUARE64_NATURAL.apply(bytes_of_bits(groups))
+        if count > 8 * i as u32 {
+            let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
+            SQUARE64_NATURAL.apply(bytes_of_bits(groups))
+        } else {
+            _mm512_setzero_si512()
+        }
     }))
 }
 
@@ -466,16 +486,15 @@ pub fn join_line_words(v: __m512i) -> __m512i {
     bytes_of_bits(_mm512_ternarylogic_epi64::<0xca>(nibble, low, high))
 }
 
-/// Four 1-D blocks → their coefficients, a block a lane.
+/// Two words of planes of each of four 1-D blocks → their coefficients, a block a lane.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn join_lines32(planes: &[Planes; 4]) -> __m512i {
+pub fn join_lines32(words: __m512i) -> __m512i {
     // The bytes of each coefficient together, the lowest first.
     let pick = _mm_setr_epi8(12, 8, 4, 0, 13, 9, 5, 1, 14, 10, 6, 2, 15, 11, 7, 3);
-    let words = join_line_words(load_pairs(planes, 0));
-    _mm512_shuffle_epi8(words, _mm512_broadcast_i32x4(pick))
+    _mm512_shuffle_epi8(join_line_words(words), _mm512_broadcast_i32x4(pick))
 }
 
 static FIRST_COEFFICIENTS: Permutation = pairs([4, 0, 12, 8, 5, 1, 13, 9]);

@@ -6,8 +6,9 @@
 
 use super::bytes;
 use super::lifting::{lift64, rotate, rotate_back, unlift64, weave_lanes};
+use super::unlines::{self, Words};
 use crate::codec::zfp::arch::BATCH;
-use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
@@ -263,28 +264,21 @@ fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
-    blocks: &mut [[f64; 64]; BATCH],
+    targets: &mut [Target<f64>; BATCH],
 ) {
     match S::DIMS {
-        1 => {
-            let planes = planes.as_chunks::<8>().0;
-            let blocks = blocks.as_chunks_mut::<8>().0;
-            for i in 0..Line::BATCH / 8 {
-                let headers: [Header; 8] = eight!(|b| headers.get(8 * i + b));
-                inverse_lines(&headers, &planes[i], &mut blocks[i]);
-            }
-        }
+        1 => inverse_lines(headers, &unlines::words_of(planes), targets),
         2 => {
             let planes = planes.as_chunks::<4>().0;
-            let blocks = blocks.as_chunks_mut::<4>().0;
-            for i in 0..Square::BATCH / 4 {
+            let targets = targets.as_chunks_mut::<4>().0;
+            for i in 0..BATCH / 4 {
                 let headers: [Header; 4] = four!(|b| headers.get(4 * i + b));
-                inverse_squares(&headers, &planes[i], &mut blocks[i]);
+                inverse_squares(&headers, &planes[i], &mut targets[i]);
             }
         }
         _ => {
-            for i in 0..Cube::BATCH {
-                inverse_cube(headers.get(i), &planes[i], &mut blocks[i]);
+            for i in 0..BATCH {
+                inverse_cube(headers.get(i), &planes[i], &mut targets[i]);
             }
         }
     }
@@ -294,12 +288,14 @@ pub fn inverse<S: Shape>(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
+fn inverse_cube(header: Header, planes: &Planes, target: &mut Target<f64>) {
     if !header.is_coded() {
-        block.fill(0.0);
+        for row in 0..16 {
+            *target.row::<Cube>(row % 4, row / 4) = [0.0; 4];
+        }
         return;
     }
-    let v = bytes::join_cube64(planes);
+    let v = bytes::join_cube64(planes, header.planes);
     let v = eight!(|i| bytes::from_negabinary64(v[i]));
     let even = unlift64([v[0], v[1], v[2], v[3]]);
     let odd = unlift64([v[4], v[5], v[6], v[7]]);
@@ -309,9 +305,11 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
         let [a, b] = weave_lanes(even[z], even[z + 1]);
         let [c, d] = weave_lanes(odd[z], odd[z + 1]);
         let v = rotate_back(unlift_rows([a, b, c, d]));
-        let rows = &mut block.as_chunks_mut::<8>().0[4 * half..][..4];
-        for (v, rows) in v.into_iter().zip(rows) {
-            store(_mm512_mul_pd(_mm512_cvtepi64_pd(v), factor), rows);
+        for (i, v) in v.into_iter().enumerate() {
+            let v = _mm512_mul_pd(_mm512_cvtepi64_pd(v), factor);
+            let (y, z) = (i % 2 * 2, z + i / 2);
+            *target.row::<Cube>(y, z) = low_row(v);
+            *target.row::<Cube>(y + 1, z) = high_row(v);
         }
     }
 }
@@ -320,23 +318,30 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f64; 64]; 4]) {
-    let v = bytes::join_squares64(planes);
+fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], targets: &mut [Target<f64>; 4]) {
+    let v = bytes::join_squares64(
+        planes,
+        headers
+            .iter()
+            .fold(0, |most, header| most.max(header.planes)),
+    );
     let [a, b, c, d, e, f, g, h] = eight!(|i| bytes::from_negabinary64(v[i]));
     let halves = [[a, b, c, d], [e, f, g, h]];
     let headers = headers.as_chunks::<2>().0;
-    let blocks = blocks.as_chunks_mut::<2>().0;
-    for ((half, headers), blocks) in halves.into_iter().zip(headers).zip(blocks) {
+    let targets = targets.as_chunks_mut::<2>().0;
+    for ((half, headers), targets) in halves.into_iter().zip(headers).zip(targets) {
         let v = rotate_back(unlift_rows(half));
         for (i, v) in v.into_iter().enumerate() {
             let header = headers[i / 2];
-            let rows = &mut blocks[i / 2].as_chunks_mut::<8>().0[i % 2];
-            if header.is_coded() {
+            let v = if header.is_coded() {
                 let factor = _mm512_set1_pd(factor(header));
-                store(_mm512_mul_pd(_mm512_cvtepi64_pd(v), factor), rows);
+                _mm512_mul_pd(_mm512_cvtepi64_pd(v), factor)
             } else {
-                rows.fill(0.0);
-            }
+                _mm512_setzero_pd()
+            };
+            let (target, y) = (&mut targets[i / 2], i % 2 * 2);
+            *target.row::<Square>(y, 0) = low_row(v);
+            *target.row::<Square>(y + 1, 0) = high_row(v);
         }
     }
 }
@@ -345,13 +350,25 @@ fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], blocks: &mut [[f
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64; 64]; 8]) {
+pub fn inverse_lines(headers: &Headers, words: &Words, targets: &mut [Target<f64>; BATCH]) {
+    let targets = targets.as_chunks_mut::<8>().0;
+    for (half, (words, targets)) in words.iter().zip(targets).enumerate() {
+        let headers: [Header; 8] = eight!(|b| headers.get(8 * half + b));
+        inverse_eight_lines(&headers, words, targets);
+    }
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn inverse_eight_lines(
+    headers: &[Header; 8],
+    words: &[__m512i; 4],
+    targets: &mut [Target<f64>; 8],
+) {
     // Word w of every block: for each, the top bytes of its coefficients, then the next lower ones.
-    let pairs = four!(|w| {
-        let words: [u64; 8] = eight!(|b| planes[b][w]);
-        // SAFETY: 64 readable bytes.
-        bytes::join_line_words(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
-    });
+    let pairs = four!(|w| bytes::join_line_words(words[w]));
     let v = bytes::join_lines64(pairs);
     let v = rotate_back(unlift64(four!(|i| bytes::from_negabinary64(v[i]))));
     for (first, v) in [0, 1, 4, 5].into_iter().zip(v) {
@@ -366,13 +383,9 @@ fn inverse_lines(headers: &[Header; 8], planes: &[Planes; 8], blocks: &mut [[f64
         let lanes = |block: usize, mask: u8| if headers[block].is_coded() { mask } else { 0 };
         let coded = lanes(0, 0x0f) | lanes(1, 0xf0);
         let factors = _mm512_setr_pd(a, a, a, a, b, b, b, b);
-        let mut values = [0.0; 8];
-        store(
-            _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v), factors),
-            &mut values,
-        );
-        blocks[first][..4].copy_from_slice(&values[..4]);
-        blocks[first + 2][..4].copy_from_slice(&values[4..]);
+        let v = _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v), factors);
+        *targets[first].row::<Line>(0, 0) = low_row(v);
+        *targets[first + 2].row::<Line>(0, 0) = high_row(v);
     }
 }
 
@@ -385,7 +398,20 @@ fn factor(header: Header) -> f64 {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn store(v: __m512d, values: &mut [f64; 8]) {
-    // SAFETY: 64 writable bytes.
-    unsafe { _mm512_storeu_pd(values.as_mut_ptr(), v) }
+fn low_row(v: __m512d) -> [f64; 4] {
+    let mut row = [0.0; 4];
+    // SAFETY: 32 writable bytes.
+    unsafe { _mm256_storeu_pd(row.as_mut_ptr(), _mm512_castpd512_pd256(v)) };
+    row
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn high_row(v: __m512d) -> [f64; 4] {
+    let mut row = [0.0; 4];
+    // SAFETY: 32 writable bytes.
+    unsafe { _mm256_storeu_pd(row.as_mut_ptr(), _mm512_extractf64x4_pd::<1>(v)) };
+    row
 }

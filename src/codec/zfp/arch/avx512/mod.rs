@@ -30,21 +30,25 @@ macro_rules! eight {
 }
 
 mod bytes;
+mod decode;
 mod double;
 mod lanes;
 mod lifting;
 mod single;
+mod tails;
 mod unlanes;
+mod unlines;
+mod window;
 
 use super::bmi2::Bmi2;
 use super::{Arch, BATCH};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::bits::BitWriter;
-use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::encoder::BlockBits;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
-use crate::codec::zfp::shape::Shape;
+use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
 
@@ -106,15 +110,9 @@ impl Arch for Avx512 {
         planes: &[Planes; BATCH],
         blocks: &mut [[T; 64]; BATCH],
     ) {
-        let blocks: *mut _ = blocks;
-        // SAFETY: as in `forward`.
-        unsafe {
-            if T::Int::BITS == 32 {
-                single::inverse::<S>(headers, planes, &mut *blocks.cast());
-            } else {
-                double::inverse::<S>(headers, planes, &mut *blocks.cast());
-            }
-        }
+        let mut targets = Target::all_copied(blocks);
+        // SAFETY: `self` proves that the machine has the instructions.
+        unsafe { decode::inverse::<T, S>(headers, planes, &mut targets) };
     }
 
     #[inline(always)]
@@ -127,26 +125,6 @@ impl Arch for Avx512 {
     ) {
         // SAFETY: `self` proves that the machine has the instructions.
         unsafe { lanes::encode::<T, S>(headers, planes, budget, coded) }
-    }
-
-    #[inline(always)]
-    fn decode_batch<T: Value, S: Shape>(
-        self,
-        bytes: &[u8],
-        position: usize,
-        block_bits: usize,
-        headers: &mut Headers,
-        planes: &mut [Planes; BATCH],
-    ) -> bool {
-        let usual = T::HEADER_BITS as usize..=unlanes::LONGEST;
-        if S::DIMS == 1 || !usual.contains(&block_bits) {
-            return false;
-        }
-        // SAFETY: `self` proves that the machine has the instructions.
-        unsafe {
-            unlanes::decode::<T, S>(bytes, position, block_bits, self.bmi(), headers, planes);
-        }
-        true
     }
 }
 
@@ -175,5 +153,11 @@ pub unsafe fn encode<T: Value>(
 )]
 pub unsafe fn decode<T: Value>(arch: Avx512, task: &DecodeTask<T>) -> usize {
     // SAFETY: the caller's promise, handed on.
-    unsafe { range::decode(arch, task) }
+    unsafe {
+        match task.grid.dims {
+            1 => decode::decode::<T, Line>(arch, task),
+            2 => decode::decode::<T, Square>(arch, task),
+            _ => decode::decode::<T, Cube>(arch, task),
+        }
+    }
 }

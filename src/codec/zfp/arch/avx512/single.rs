@@ -7,9 +7,10 @@
 //! whole registers.
 
 use super::bytes;
-use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32};
+use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32, weave_lanes};
+use super::unlines::{self, Words};
 use crate::codec::zfp::arch::BATCH;
-use crate::codec::zfp::blocks::Source;
+use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
@@ -275,14 +276,14 @@ fn quantize(v: __m512i, exponent: __m512) -> __m512i {
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
-    blocks: &mut [[f32; 64]; BATCH],
+    targets: &mut [Target<f32>; BATCH],
 ) {
     match S::DIMS {
-        1 => inverse_lines(headers, planes, blocks),
-        2 => inverse_squares(headers, planes, blocks),
+        1 => inverse_lines(headers, &unlines::words_of(planes), targets),
+        2 => inverse_squares(headers, planes, targets),
         _ => {
-            for i in 0..Cube::BATCH {
-                inverse_cube(headers.get(i), &planes[i], &mut blocks[i]);
+            for i in 0..BATCH {
+                inverse_cube(headers.get(i), &planes[i], &mut targets[i]);
             }
         }
     }
@@ -292,19 +293,21 @@ pub fn inverse<S: Shape>(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
-    if !header.is_coded() {
-        block.fill(0.0);
-        return;
-    }
-    let v = bytes::join_cube32(planes);
-    let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
-    let v = unlift32(transpose_elements(v));
-    let v = unlift32(transpose_lanes(v));
-    let v = transpose_elements(v);
-    let factor = _mm512_set1_ps(factor(header));
-    for (v, values) in v.into_iter().zip(block.as_chunks_mut::<16>().0) {
-        store(_mm512_mul_ps(_mm512_cvtepi32_ps(v), factor), values);
+fn inverse_cube(header: Header, planes: &Planes, target: &mut Target<f32>) {
+    let v = if header.is_coded() {
+        let v = bytes::join_cube32(planes, header.planes);
+        let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
+        let v = unlift32(transpose_elements(v));
+        let v = unlift32(transpose_lanes(v));
+        let v = transpose_elements(v);
+        let factor = _mm512_set1_ps(factor(header));
+        four!(|i| _mm512_mul_ps(_mm512_cvtepi32_ps(v[i]), factor))
+    } else {
+        [_mm512_setzero_ps(); 4]
+    };
+    for (z, v) in v.into_iter().enumerate() {
+        // SAFETY: these are rows of targets.
+        unsafe { store_rows(v, four!(|y| target.row::<Cube>(y, z).as_mut_ptr())) };
     }
 }
 
@@ -312,24 +315,32 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_squares(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32; 64]; BATCH]) {
+fn inverse_squares(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    targets: &mut [Target<f32>; BATCH],
+) {
     let planes = planes.as_chunks::<4>().0;
-    let blocks = blocks.as_chunks_mut::<4>().0;
-    for i in 0..Square::BATCH / 4 {
-        let (planes, blocks) = (&planes[i], &mut blocks[i]);
-        let v = bytes::join_squares32(planes);
+    let targets = targets.as_chunks_mut::<4>().0;
+    for (i, targets) in targets.iter_mut().enumerate() {
+        let headers: [Header; 4] = four!(|b| headers.get(4 * i + b));
+        let most = headers
+            .iter()
+            .fold(0, |most, header| most.max(header.planes));
+        let v = bytes::join_squares32(&planes[i], most);
         let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
         let v = unlift32(transpose_lanes(v));
         let v = transpose_elements(v);
-        for (b, (v, block)) in v.into_iter().zip(blocks).enumerate() {
-            let header = headers.get(4 * i + b);
-            let values = &mut block.as_chunks_mut::<16>().0[0];
-            if header.is_coded() {
+        for (b, (v, target)) in v.into_iter().zip(targets).enumerate() {
+            let header = headers[b];
+            let v = if header.is_coded() {
                 let factor = _mm512_set1_ps(factor(header));
-                store(_mm512_mul_ps(_mm512_cvtepi32_ps(v), factor), values);
+                _mm512_mul_ps(_mm512_cvtepi32_ps(v), factor)
             } else {
-                values.fill(0.0);
-            }
+                _mm512_setzero_ps()
+            };
+            // SAFETY: these are rows of targets.
+            unsafe { store_rows(v, four!(|y| target.row::<Square>(y, 0).as_mut_ptr())) };
         }
     }
 }
@@ -338,14 +349,23 @@ fn inverse_squares(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_lines(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32; 64]; BATCH]) {
+pub fn inverse_lines(headers: &Headers, words: &Words, targets: &mut [Target<f32>; BATCH]) {
+    let [[a, b, ..], [c, d, ..]] = *words;
+    // Register r, lane l: block `line(r, l)`.
+    let v = [
+        _mm512_unpacklo_epi64(a, b),
+        _mm512_unpackhi_epi64(a, b),
+        _mm512_unpacklo_epi64(c, d),
+        _mm512_unpackhi_epi64(c, d),
+    ];
+    let v = four!(|r| bytes::from_negabinary32(bytes::join_lines32(v[r])));
+    let [a, b, c, d] = transpose_elements(unlift32(transpose_elements(v)));
     // Register r, lane l: block 4 r + l.
-    let v = four!(|r| bytes::join_lines32(&planes.as_chunks::<4>().0[r]));
-    let v = four!(|i| bytes::from_negabinary32(v[i]));
-    let v = transpose_elements(unlift32(transpose_elements(v)));
+    let [[a, b], [c, d]] = [weave_lanes(a, b), weave_lanes(c, d)];
+    let v = [a, b, c, d];
     let factors = factors(headers);
-    let blocks = blocks.as_chunks_mut::<4>().0;
-    for (r, (v, blocks)) in v.into_iter().zip(blocks).enumerate() {
+    let targets = targets.as_chunks_mut::<4>().0;
+    for (r, (v, targets)) in v.into_iter().zip(targets).enumerate() {
         let r = _mm512_set1_epi32(4 * r as i32);
         let lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
         let factors = _mm512_permutexvar_epi32(_mm512_add_epi32(r, lane), factors);
@@ -353,13 +373,8 @@ fn inverse_lines(headers: &Headers, planes: &[Planes; BATCH], blocks: &mut [[f32
         let factors = _mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX));
         let values = _mm512_cvtepi32_ps(v);
         let values = _mm512_maskz_mul_ps(coded, values, _mm512_castsi512_ps(factors));
-        // SAFETY: each is 16 writable bytes.
-        unsafe {
-            _mm_storeu_ps(blocks[0].as_mut_ptr(), _mm512_castps512_ps128(values));
-            _mm_storeu_ps(blocks[1].as_mut_ptr(), _mm512_extractf32x4_ps::<1>(values));
-            _mm_storeu_ps(blocks[2].as_mut_ptr(), _mm512_extractf32x4_ps::<2>(values));
-            _mm_storeu_ps(blocks[3].as_mut_ptr(), _mm512_extractf32x4_ps::<3>(values));
-        }
+        // SAFETY: these are rows of targets.
+        unsafe { store_rows(values, four!(|b| targets[b].row::<Line>(0, 0).as_mut_ptr())) };
     }
 }
 
@@ -383,11 +398,18 @@ fn factor(header: Header) -> f32 {
     f32::power_of_two(header.biased_exponent() as i32 - SCALE as i32)
 }
 
+/// # Safety
+/// At each pointer a row of four values must be writable.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn store(v: __m512, values: &mut [f32; 16]) {
-    // SAFETY: 64 writable bytes.
-    unsafe { _mm512_storeu_ps(values.as_mut_ptr(), v) }
+unsafe fn store_rows(v: __m512, [a, b, c, d]: [*mut f32; 4]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        _mm_storeu_ps(a, _mm512_castps512_ps128(v));
+        _mm_storeu_ps(b, _mm512_extractf32x4_ps::<1>(v));
+        _mm_storeu_ps(c, _mm512_extractf32x4_ps::<2>(v));
+        _mm_storeu_ps(d, _mm512_extractf32x4_ps::<3>(v));
+    }
 }

@@ -1,248 +1,258 @@
-//! The embedded decoder, eight blocks in lockstep, one in each 64-bit lane.
+//! The embedded decoder for 2-D and 3-D blocks, eight blocks in lockstep, one in each 64-bit lane.
 //!
-//! See [`crate::codec::zfp::decoder`] for the method. The code of each block lies in registers, eight
-//! blocks' words side by side, and moves down by what each plane takes. A plane that ends in another
-//! way than usual - by the block's last coefficient, by the end of the block, or not for a long time -
-//! is decoded on its own.
+//! A plane's tail must be decoded to know where the next plane starts; that chain of dependent steps takes longer
+//! than the work of each. So there are two groups of eight that take turns.
 
-use super::lifting::transpose8;
+use super::tails::{self, A_NOT_B_NOT_C, Place};
+use super::window::{Code, LANES, SHOWN};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
-use crate::codec::zfp::bits::bytes_of;
-use crate::codec::zfp::decoder::decode_any_tail;
 use crate::codec::zfp::planes::Planes;
-use crate::codec::zfp::range::copy_bits;
 use crate::codec::zfp::shape::Shape;
-use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
+use crate::codec::zfp::transform::LowestExponent;
 use crate::codec::zfp::value::Int;
 use std::arch::x86_64::*;
 
-const LANES: usize = 8;
-
-/// Bits of the longest blocks that registers are there for.
-pub const LONGEST: usize = 1024;
-
-/// A block's words and zeros after them.
-type Words = [u64; LONGEST / 64 + 8];
-
-/// [`crate::codec::zfp::arch::Arch::decode_batch`].
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn decode<T: Value, S: Shape>(
-    bytes: &[u8],
-    position: usize,
-    block_bits: usize,
-    bmi: Bmi2,
-    headers: &mut Headers,
-    planes: &mut [Planes; BATCH],
-) {
-    let mut words: [Words; LANES] = [[0; LONGEST / 64 + 8]; LANES];
-    for (lane, words) in words.iter_mut().enumerate() {
-        copy_bits(bytes, position + lane * block_bits, block_bits, words);
-    }
-    let planes = &mut planes.as_chunks_mut::<LANES>().0[0];
-    let used = (T::Int::BITS as usize * S::SIZE / 64).min(64);
-    for planes in planes.iter_mut() {
-        planes[..used].fill(0);
-    }
-    match block_bits {
-        0..=128 => decode_words::<T, S, 2>(&words, block_bits, bmi, headers, planes),
-        129..=256 => decode_words::<T, S, 4>(&words, block_bits, bmi, headers, planes),
-        257..=512 => decode_words::<T, S, 8>(&words, block_bits, bmi, headers, planes),
-        _ => decode_words::<T, S, 16>(&words, block_bits, bmi, headers, planes),
-    }
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn decode_words<T: Value, S: Shape, const W: usize>(
-    words: &[Words; LANES],
-    block_bits: usize,
-    bmi: Bmi2,
-    headers: &mut Headers,
-    planes: &mut [Planes; LANES],
-) {
-    let zero = _mm512_setzero_si512();
-    let one = _mm512_set1_epi64(1);
-    let size = _mm512_set1_epi64(S::SIZE as i64);
-    let mut code = load::<W>(words);
-    for (lane, words) in words.iter().enumerate() {
-        let bits = words[0] as u32 & ((1 << T::HEADER_BITS) - 1);
-        let mut header = Header::ZEROS;
-        if bits & 1 == 1 {
-            header.bits = bits;
-            header.planes = LowestExponent::NONE.planes::<T, S>(header.biased_exponent());
-        }
-        headers.set(lane, header);
-    }
-    let limits: &[u32; LANES] = &headers.planes.as_chunks().0[0];
-    // SAFETY: 32 readable bytes.
-    let limits = unsafe { _mm256_loadu_si256(limits.as_ptr().cast()) };
-    let limits = _mm512_cvtepu32_epi64(limits);
-    let header_bits = _mm512_set1_epi64(T::HEADER_BITS.into());
-    let mut left = _mm512_set1_epi64((block_bits - T::HEADER_BITS as usize) as i64);
-    drop_bits(&mut code, header_bits);
-    let mut significant = zero;
-    for k in 0..T::Int::BITS {
-        let active = _mm512_cmpgt_epu64_mask(left, zero)
-            & _mm512_cmpgt_epu64_mask(limits, _mm512_set1_epi64(k.into()));
-        if active == 0 {
-            return;
-        }
-        let unknown = _mm512_sllv_epi64(_mm512_set1_epi64(-1), significant);
-        let known = _mm512_maskz_andnot_epi64(active, unknown, code[0]);
-        let tail = Tails::new(_mm512_shrdv_epi64(code[0], code[1], significant));
-        let has_tail = active
-            & _mm512_cmplt_epu64_mask(significant, size)
-            & _mm512_cmpgt_epu64_mask(left, significant);
-        let some = has_tail & tail.some;
-        let mut reach = _mm512_maskz_mov_epi64(some, tail.reach);
-        let mut length = _mm512_maskz_mov_epi64(has_tail, one);
-        length = _mm512_mask_add_epi64(length, some, tail.end, _mm512_set1_epi64(2));
-        let now = _mm512_add_epi64(significant, reach);
-        let taken = _mm512_add_epi64(significant, length);
-        let special = some
-            & (_mm512_cmpge_epu64_mask(now, size)
-                | _mm512_cmpge_epu64_mask(tail.end, _mm512_set1_epi64(63))
-                | _mm512_cmpgt_epu64_mask(taken, left));
-
-        let code_of: [u64; LANES] = lanes(tail.code);
-        let usual = _mm512_maskz_mov_epi64(some & !special, tail.coefficients);
-        let (coefficients, known, before) = (lanes(usual), lanes(known), lanes(significant));
-        for lane in 0..LANES {
-            let bits = bmi.extract(code_of[lane], coefficients[lane]);
-            put::<S>(
-                &mut planes[lane],
-                k,
-                known[lane] | bits << (before[lane] % 64),
-            );
-        }
-        if special != 0 {
-            let (mut reaches, mut lengths) = (lanes(reach), lanes(length));
-            let left = lanes(left);
-            let mut rest = special;
-            while rest != 0 {
-                let lane = rest.trailing_zeros() as usize % LANES;
-                rest &= rest - 1;
-                let start = block_bits - left[lane] as usize + before[lane] as usize;
-                let bytes = bytes_of(&words[lane]);
-                let significant = before[lane] as u32;
-                let tail = decode_any_tail::<S>(bytes, start, block_bits, significant, bmi);
-                put::<S>(&mut planes[lane], k, tail.bits << (significant % 64));
-                (reaches[lane], lengths[lane]) = (tail.reach.into(), tail.length.into());
-            }
-            (reach, length) = (vector(&reaches), vector(&lengths));
-        }
-        let taken = _mm512_maskz_add_epi64(active, significant, length);
-        significant = _mm512_add_epi64(significant, reach);
-        left = _mm512_sub_epi64(left, _mm512_min_epu64(left, taken));
-        drop_bits(&mut code, taken);
-    }
-}
-
-/// Tails of planes, taken apart as in [`crate::codec::zfp::decoder`].
-struct Tails {
-    /// Where there is anything.
-    some: __mmask8,
-    code: __m512i,
-    /// The bits of the code that are coefficients, up to the last one-bit.
-    coefficients: __m512i,
-    /// Their number.
-    reach: __m512i,
-    /// The place of the 0 after the last one-bit.
+/// Eight blocks on their way.
+pub struct Group<const R: usize> {
+    code: Code<R>,
+    /// The next bit of each block.
+    position: __m512i,
+    /// The bit after each.
     end: __m512i,
+    /// Bit planes of each.
+    count: __m512i,
+    /// Coefficients that are significant so far.
+    significant: __m512i,
+    /// The first plane of each that is not all zeros.
+    first: [u64; LANES],
 }
 
-impl Tails {
+impl<const R: usize> Group<R> {
+    /// Reads the headers of the blocks in bits `position..end` of the code.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn new(window: __m512i) -> Tails {
-        let even = _mm512_set1_epi64(0x5555_5555_5555_5555);
-        let code = _mm512_srli_epi64::<1>(window);
-        let starts = _mm512_andnot_si512(_mm512_slli_epi64::<1>(code), code);
-        let from_even = _mm512_add_epi64(code, _mm512_and_si512(starts, even));
-        let from_odd = _mm512_add_epi64(code, _mm512_andnot_si512(even, starts));
-        let in_even_runs = _mm512_andnot_si512(from_even, code);
-        let in_odd_runs = _mm512_and_si512(from_even, code);
-        let more = _mm512_or_si512(
-            _mm512_andnot_si512(even, in_even_runs),
-            _mm512_and_si512(even, in_odd_runs),
-        );
-        let ends = _mm512_or_si512(
-            _mm512_andnot_si512(even, from_even),
-            _mm512_and_si512(even, from_odd),
-        );
-        let ends = _mm512_andnot_si512(code, ends);
-        let below = _mm512_andnot_si512(ends, _mm512_sub_epi64(ends, _mm512_set1_epi64(1)));
-        let coefficients = _mm512_andnot_si512(more, below);
-        Tails {
-            some: _mm512_test_epi64_mask(window, _mm512_set1_epi64(1)),
+    pub fn open<T: Value, S: Shape>(
+        code: Code<R>,
+        position: &[u64; LANES],
+        end: &[u64; LANES],
+        lowest: LowestExponent,
+    ) -> (Self, [u32; LANES]) {
+        let (position, end) = (vector(position), vector(end));
+        let mask = _mm512_set1_epi64((1 << T::HEADER_BITS) - 1);
+        let bits = _mm512_and_si512(code.window(position), mask);
+        let there = _mm512_cmplt_epu64_mask(position, end);
+        let one = _mm512_set1_epi64(1);
+        let coded = _mm512_mask_test_epi64_mask(there, bits, one);
+        let length = _mm512_mask_mov_epi64(one, coded, _mm512_set1_epi64(T::HEADER_BITS.into()));
+        let above = _mm512_set1_epi64(lowest.planes_above::<T, S>().into());
+        let count = _mm512_add_epi64(_mm512_srli_epi64::<1>(bits), above);
+        let count = _mm512_max_epi64(count, _mm512_setzero_si512());
+        let count = _mm512_min_epi64(count, _mm512_set1_epi64(T::Int::BITS.into()));
+        let mut headers = [0; LANES];
+        let coded_bits = _mm512_maskz_cvtepi64_epi32(coded, bits);
+        // SAFETY: 32 writable bytes.
+        unsafe { _mm256_storeu_si256(headers.as_mut_ptr().cast(), coded_bits) };
+        let count = _mm512_maskz_mov_epi64(coded, count);
+        let position = _mm512_mask_add_epi64(position, there, position, length);
+        // A plane of zeros is a 0, as long as no coefficient is significant.
+        let window = code.window(position);
+        let below = _mm512_add_epi64(window, _mm512_set1_epi64(-1));
+        let zeros = _mm512_popcnt_epi64(_mm512_andnot_si512(window, below));
+        let zeros = _mm512_min_epu64(zeros, _mm512_min_epu64(count, _mm512_set1_epi64(SHOWN)));
+        let group = Group {
             code,
-            coefficients,
-            reach: _mm512_popcnt_epi64(coefficients),
-            end: _mm512_popcnt_epi64(below),
+            position: _mm512_add_epi64(position, zeros),
+            end,
+            count: _mm512_sub_epi64(count, zeros),
+            significant: _mm512_setzero_si512(),
+            first: lanes(zeros),
+        };
+        (group, headers)
+    }
+
+    /// Blocks of which the `k`th plane from the first on is there.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn active(&self, k: u32) -> __mmask8 {
+        _mm512_cmpgt_epu64_mask(self.count, _mm512_set1_epi64(k.into()))
+            & _mm512_cmplt_epu64_mask(self.position, self.end)
+    }
+
+    /// Decodes the `k`th plane from the first on.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn step<S: Shape>(&mut self, k: u32, bmi: Bmi2, planes: &mut [Planes; LANES]) {
+        let all = _mm512_set1_epi64(-1);
+        let active = self.active(k);
+        let (position, end, significant) = (self.position, self.end, self.significant);
+        let start = _mm512_mask_add_epi64(position, active, position, significant);
+        let size = _mm512_set1_epi64(S::SIZE as i64);
+        let open = _mm512_mask_cmplt_epu64_mask(active, significant, size);
+        let open = _mm512_mask_cmplt_epu64_mask(open, start, end);
+        let left = _mm512_maskz_sub_epi64(open, end, start);
+        let mut here = self.code.window(position);
+        let window = if S::SIZE == 64 {
+            self.code.window(start)
+        } else {
+            _mm512_srlv_epi64(here, significant)
+        };
+        if S::SIZE == 64 {
+            let shown = _mm512_set1_epi64(SHOWN);
+            if _mm512_mask_cmpgt_epu64_mask(active, significant, shown) != 0 {
+                let middle = _mm512_add_epi64(position, _mm512_set1_epi64(32));
+                let upper = _mm512_slli_epi64::<32>(self.code.window(middle));
+                here = _mm512_mask_mov_epi32(here, 0xaaaa, upper);
+            }
+        }
+        let beyond = _mm512_sllv_epi64(all, _mm512_sub_epi64(end, position));
+        let unknown = _mm512_sllv_epi64(all, significant);
+        let known = _mm512_maskz_ternarylogic_epi64::<A_NOT_B_NOT_C>(active, here, beyond, unknown);
+        let place = Place {
+            open,
+            window,
+            start,
+            left,
+            significant,
+        };
+        let tails = tails::decode::<S>(place);
+        let known = _mm512_or_si512(known, tails.implied);
+        let rows = Rows::new(tails.code, tails.coefficients, significant, known);
+        for (lane, planes) in planes.iter_mut().enumerate() {
+            let plane = self.first[lane] as usize + k as usize;
+            put::<S>(planes, plane, rows.plane(lane, bmi));
+        }
+        self.position = tails.next;
+        self.significant = tails.significant;
+        if S::SIZE == 64 && tails.partial != 0 {
+            self.resume::<S>(k, (tails.partial, tails.in_zeros), bmi, planes);
+        }
+    }
+
+    /// Decodes the rest of tails of which only a part was shown.
+    #[inline(never)]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn resume<S: Shape>(
+        &mut self,
+        k: u32,
+        (mut partial, mut in_zeros): (__mmask8, __mmask8),
+        bmi: Bmi2,
+        planes: &mut [Planes; LANES],
+    ) {
+        let one = _mm512_set1_epi64(1);
+        while partial != 0 {
+            let window = self.code.window(self.position);
+            // In the middle of a run of zeros, as if the 1 that began it came again.
+            let again = _mm512_mask_add_epi64(window, in_zeros, window, window);
+            let start = _mm512_mask_sub_epi64(self.position, in_zeros, self.position, one);
+            let place = Place {
+                open: partial,
+                window: _mm512_mask_or_epi64(again, in_zeros, again, one),
+                start,
+                left: _mm512_maskz_sub_epi64(partial, self.end, start),
+                significant: self.significant,
+            };
+            let before = self.significant;
+            let tails = tails::decode::<S>(place);
+            let rows = Rows::new(tails.code, tails.coefficients, before, tails.implied);
+            for (lane, planes) in planes.iter_mut().enumerate() {
+                let plane = self.first[lane] as usize + k as usize;
+                planes[plane % 64] |= rows.plane(lane, bmi);
+            }
+            self.position = tails.next;
+            self.significant = tails.significant;
+            (partial, in_zeros) = (tails.partial, tails.in_zeros);
         }
     }
 }
 
-/// Word `i` of every block in register `i`.
+/// Decodes the bit planes of one or two groups of blocks. Returns the number of planes after which all are zero.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn load<const W: usize>(words: &[Words; LANES]) -> [__m512i; W] {
-    let mut code = [_mm512_setzero_si512(); W];
-    for (eight, code) in code.chunks_mut(8).enumerate() {
-        let rows = eight!(|lane| {
-            let row: &[u64; 8] = &words[lane].as_chunks().0[eight];
-            vector(row)
-        });
-        for (code, row) in code.iter_mut().zip(transpose8(rows)) {
-            *code = row;
-        }
+pub fn decode<T: Value, S: Shape, const R: usize>(
+    groups: &mut [Group<R>],
+    bmi: Bmi2,
+    planes: &mut [Planes; BATCH],
+) -> u32 {
+    let used = T::Int::BITS as usize * S::SIZE / 64;
+    for planes in &mut *planes {
+        planes[..used].fill(0);
     }
-    code
+    let (halves, _) = planes.as_chunks_mut::<LANES>();
+    let mut k = 0;
+    while k < T::Int::BITS && groups.iter().any(|group| group.active(k) != 0) {
+        for (group, planes) in groups.iter_mut().zip(&mut *halves) {
+            group.step::<S>(k, bmi, planes);
+        }
+        k += 1;
+    }
+    let first = groups
+        .iter()
+        .flat_map(|group| group.first)
+        .max()
+        .unwrap_or(0);
+    (first as u32 + k).min(T::Int::BITS)
 }
 
-/// Drops up to 128 bits from the front of each lane's code.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn drop_bits<const W: usize>(code: &mut [__m512i; W], count: __m512i) {
-    let mut whole = _mm512_srli_epi64::<6>(count);
-    loop {
-        let moved = _mm512_test_epi64_mask(whole, whole);
-        if moved == 0 {
-            break;
-        }
-        for i in 0..W - 1 {
-            code[i] = _mm512_mask_mov_epi64(code[i], moved, code[i + 1]);
-        }
-        code[W - 1] = _mm512_mask_mov_epi64(code[W - 1], moved, _mm512_setzero_si512());
-        whole = _mm512_mask_sub_epi64(whole, moved, whole, _mm512_set1_epi64(1));
-    }
-    for i in 0..W - 1 {
-        code[i] = _mm512_shrdv_epi64(code[i], code[i + 1], count);
-    }
-    let rest = _mm512_and_si512(count, _mm512_set1_epi64(63));
-    code[W - 1] = _mm512_srlv_epi64(code[W - 1], rest);
-}
-
-/// Adds bits to plane `k`.
+/// Sets plane `k`.
 #[inline(always)]
-fn put<S: Shape>(planes: &mut Planes, k: u32, bits: u64) {
+fn put<S: Shape>(planes: &mut Planes, k: usize, bits: u64) {
     if S::SIZE == 64 {
-        planes[k as usize % 64] |= bits;
+        planes[k % 64] = bits;
     } else {
-        planes[(k / 4) as usize % 64] |= bits << (k % 4 * 16);
+        halves(planes)[k % 256] = bits as u16;
+    }
+}
+
+/// The planes of a 2-D block, one by one.
+#[inline(always)]
+fn halves(planes: &mut Planes) -> &mut [u16; 256] {
+    let planes: *mut Planes = planes;
+    // SAFETY: the same memory; words are little-endian, and any two of their bytes are a plane.
+    unsafe { &mut *planes.cast() }
+}
+
+/// What makes up the planes of eight blocks, lane by lane.
+#[repr(align(64))]
+struct Rows {
+    code: [u64; LANES],
+    coefficients: [u64; LANES],
+    significant: [u64; LANES],
+    known: [u64; LANES],
+}
+
+impl Rows {
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn new(code: __m512i, coefficients: __m512i, significant: __m512i, known: __m512i) -> Rows {
+        let rows = Rows {
+            code: lanes(code),
+            coefficients: lanes(coefficients),
+            significant: lanes(significant),
+            known: lanes(known),
+        };
+        // By way of memory: taking lanes out of registers one by one takes longer.
+        std::hint::black_box(&rows);
+        rows
+    }
+
+    #[inline(always)]
+    fn plane(&self, lane: usize, bmi: Bmi2) -> u64 {
+        let bits = bmi.extract(self.code[lane], self.coefficients[lane]);
+        self.known[lane] | bits << (self.significant[lane] % 64)
     }
 }
 

@@ -1,0 +1,285 @@
+//! From a stream to a grid, sixteen blocks at a time.
+
+use super::unlanes::{self, Group};
+use super::unlines::{self, Words};
+use super::window::{Code, LANES};
+use super::{Avx512, double, single};
+use crate::codec::zfp::Value;
+use crate::codec::zfp::arch::bmi2::Bmi2;
+use crate::codec::zfp::arch::{Arch, BATCH};
+use crate::codec::zfp::bits::bytes_of;
+use crate::codec::zfp::blocks::{self, Target, Walk};
+use crate::codec::zfp::encoder::BLOCK_WORDS;
+use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::range::{self, DecodeTask, Limits};
+use crate::codec::zfp::shape::Shape;
+use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
+use crate::codec::zfp::value::Int;
+
+/// [`range::decode`] for one shape.
+///
+/// # Safety
+/// As there.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> usize {
+    let (range, limits) = (task.blocks.clone(), task.limits);
+    let bytes = bytes_of(task.words);
+    let mut position = task.position;
+    let mut walk = Walk::new::<S>(&task.grid, range.start);
+    let mut headers = Headers::default();
+    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut copies = [[T::default(); 64]; BATCH];
+    for batch in range.clone().step_by(BATCH) {
+        let count = (range.end - batch).min(BATCH);
+        let mut words = None;
+        position = match limits.block_bits {
+            Some(bits) if S::DIMS == 1 && bits <= unlines::LONGEST => {
+                words = Some(unlines::decode::<T>(
+                    bytes,
+                    position,
+                    bits,
+                    count,
+                    &mut headers,
+                ));
+                position + count * bits
+            }
+            Some(bits) if S::DIMS > 1 => fixed::<T, S>(
+                arch.bmi(),
+                bytes,
+                position,
+                bits,
+                count,
+                &mut headers,
+                &mut planes,
+            ),
+            _ => one_by_one::<T, S>(
+                arch,
+                bytes,
+                position,
+                limits,
+                count,
+                &mut headers,
+                &mut planes,
+            ),
+        };
+        let mut places = [None; BATCH];
+        let mut targets = Target::all_copied(&mut copies);
+        for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
+            let place = walk.step::<S>();
+            // SAFETY: the block is inside the grid.
+            let first = unsafe { task.first.offset(place.offset) };
+            if place.extents == blocks::whole::<S>() && task.grid.strides[0] == 1 {
+                let strides = [task.grid.strides[1], task.grid.strides[2]];
+                // SAFETY: the caller promised that the grid is writable.
+                *target = unsafe { Target::in_place(first, strides) };
+            } else {
+                *place_of_copy = Some((first, place.extents));
+            }
+        }
+        match words {
+            Some(words) => inverse_lines::<T>(&headers, &words, &mut targets),
+            None => inverse::<T, S>(&headers, &planes, &mut targets),
+        }
+        for (place, copy) in places.iter().zip(&copies).take(count) {
+            if let Some((first, extents)) = *place {
+                // SAFETY: the block is inside the grid, which the caller promised is writable.
+                unsafe { blocks::scatter::<T, S>(first, &task.grid.strides, extents, copy) };
+            }
+        }
+    }
+    position
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn inverse<T: Value, S: Shape>(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    targets: &mut [Target<T>; BATCH],
+) {
+    // SAFETY: the only value type of 32 bits is `f32`, the only one of 64 `f64`.
+    unsafe {
+        if T::Int::BITS == 32 {
+            single::inverse::<S>(headers, planes, Target::reinterpret(targets));
+        } else {
+            double::inverse::<S>(headers, planes, Target::reinterpret(targets));
+        }
+    }
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn inverse_lines<T: Value>(headers: &Headers, words: &Words, targets: &mut [Target<T>; BATCH]) {
+    // SAFETY: as in `inverse`.
+    unsafe {
+        if T::Int::BITS == 32 {
+            single::inverse_lines(headers, words, Target::reinterpret(targets));
+        } else {
+            double::inverse_lines(headers, words, Target::reinterpret(targets));
+        }
+    }
+}
+
+/// Headers and planes of `count` blocks, each after the one before.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn one_by_one<T: Value, S: Shape>(
+    arch: Avx512,
+    bytes: &[u8],
+    mut position: usize,
+    limits: Limits,
+    count: usize,
+    headers: &mut Headers,
+    planes: &mut [Planes; BATCH],
+) -> usize {
+    let mut copy = [0; BLOCK_WORDS + 4];
+    for (i, planes) in planes.iter_mut().enumerate().take(count) {
+        let mut header = Header::ZEROS;
+        position = range::decode_block::<Avx512, T, S>(
+            arch,
+            bytes,
+            position,
+            limits,
+            &mut copy,
+            &mut header,
+            planes,
+        );
+        headers.set(i, header);
+    }
+    headers.bits[count..].fill(0);
+    position
+}
+
+/// Headers and planes of `count` blocks of `bits` bits each.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn fixed<T: Value, S: Shape>(
+    bmi: Bmi2,
+    bytes: &[u8],
+    position: usize,
+    bits: usize,
+    count: usize,
+    headers: &mut Headers,
+    planes: &mut [Planes; BATCH],
+) -> usize {
+    let span = if (position | bits).is_multiple_of(8) {
+        bits
+    } else {
+        bits + 7
+    };
+    let blocks = Blocks {
+        bytes,
+        position,
+        bits,
+        count,
+    };
+    match span {
+        0..=128 => blocks.decode::<T, S, 2>(bmi, headers, planes),
+        129..=256 => blocks.decode::<T, S, 4>(bmi, headers, planes),
+        257..=512 => blocks.decode::<T, S, 8>(bmi, headers, planes),
+        513..=1024 => blocks.decode::<T, S, 16>(bmi, headers, planes),
+        _ => blocks.decode_long::<T, S>(bmi, headers, planes),
+    }
+    position + count * bits
+}
+
+/// Up to sixteen blocks of equal length, one after the other.
+struct Blocks<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    bits: usize,
+    count: usize,
+}
+
+impl Blocks<'_> {
+    /// Where block `i` begins and ends; nowhere, if there is none.
+    #[inline(always)]
+    fn place(&self, i: usize) -> (usize, usize) {
+        let start = self.position + i.min(self.count) * self.bits;
+        (start, start + if i < self.count { self.bits } else { 0 })
+    }
+
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn decode<T: Value, S: Shape, const R: usize>(
+        &self,
+        bmi: Bmi2,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) {
+        let group = |first: usize| {
+            let places: [_; LANES] = std::array::from_fn(|lane| self.place(first + lane));
+            let code = Code::<R>::load(self.bytes, &places.map(|(start, _)| start / 8));
+            let starts = places.map(|(start, _)| start as u64 % 8);
+            let ends = places.map(|(start, end)| (start % 8 + end - start) as u64);
+            Group::open::<T, S>(code, &starts, &ends, LowestExponent::NONE)
+        };
+        let ((first, low), (second, high)) = (group(0), group(LANES));
+        let mut groups = [first, second];
+        let groups = &mut groups[..self.count.div_ceil(LANES)];
+        let reached = unlanes::decode::<T, S, R>(groups, bmi, planes);
+        set(headers, low, high, reached);
+    }
+
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn decode_long<T: Value, S: Shape>(
+        &self,
+        bmi: Bmi2,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) {
+        let mut copies = [[0; BLOCK_WORDS + 2]; BATCH];
+        let bits = self.bits.min(64 * BLOCK_WORDS);
+        for (i, copy) in copies.iter_mut().enumerate().take(self.count) {
+            range::copy_bits(self.bytes, self.place(i).0, bits, copy);
+        }
+        let (copies, _) = copies.as_chunks::<LANES>();
+        let group = |first: usize| {
+            let copies = &copies[first / LANES];
+            let first_bytes: [*const u8; LANES] =
+                std::array::from_fn(|i| copies[i].as_ptr().cast());
+            let last = std::array::from_fn(|i| {
+                let last: *const u64 = &copies[i][BLOCK_WORDS + 1];
+                last.cast()
+            });
+            // SAFETY: these are the first and the last word of an array.
+            let code = unsafe { Code::in_memory(first_bytes, last) };
+            let ends = std::array::from_fn(|i| {
+                if first + i < self.count {
+                    bits as u64
+                } else {
+                    0
+                }
+            });
+            Group::open::<T, S>(code, &[0; LANES], &ends, LowestExponent::NONE)
+        };
+        let ((first, low), (second, high)) = (group(0), group(LANES));
+        let mut groups = [first, second];
+        let groups = &mut groups[..self.count.div_ceil(LANES)];
+        let reached = unlanes::decode::<T, S, 0>(groups, bmi, planes);
+        set(headers, low, high, reached);
+    }
+}
+
+#[inline(always)]
+fn set(headers: &mut Headers, low: [u32; LANES], high: [u32; LANES], planes: u32) {
+    let (halves, _) = headers.bits.as_chunks_mut::<LANES>();
+    (halves[0], halves[1]) = (low, high);
+    headers.planes = [planes; BATCH];
+}

@@ -1,0 +1,188 @@
+//! Windows on the code of eight blocks in lockstep, a block to a 64-bit lane.
+
+use super::bytes::Permutation;
+use std::arch::x86_64::*;
+
+pub const LANES: usize = 8;
+
+/// Bits that [`Code::window`] is sure to show.
+pub const SHOWN: i64 = 57;
+
+/// The code of eight blocks of up to `8 * R` bytes each, in `R` registers, block after block; with `R` of 0,
+/// of any length, in memory.
+pub struct Code<const R: usize> {
+    registers: [__m512i; R],
+    /// The addresses of each block's first byte and of its last eight.
+    first: __m512i,
+    last: __m512i,
+}
+
+impl<const R: usize> Code<R> {
+    /// The blocks that begin in these bytes of `bytes`. What is past its end reads as zeros.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    pub fn load(bytes: &[u8], starts: &[usize; LANES]) -> Self {
+        const { assert!(R > 0, "blocks in memory stay there") };
+        let mut registers = [_mm512_setzero_si512(); R];
+        match R {
+            2 => {
+                for (i, register) in registers.iter_mut().enumerate() {
+                    let [a, b, c, d] = four!(|j| load16(bytes, starts[4 * i + j]));
+                    let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
+                    let v = _mm512_inserti32x4::<2>(v, c);
+                    *register = _mm512_inserti32x4::<3>(v, d);
+                }
+            }
+            4 => {
+                for (i, register) in registers.iter_mut().enumerate() {
+                    let low = load32(bytes, starts[2 * i]);
+                    let high = load32(bytes, starts[2 * i + 1]);
+                    *register = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                }
+            }
+            _ => {
+                for (i, register) in registers.iter_mut().enumerate() {
+                    let each = R / LANES;
+                    *register = load64(bytes, starts[i / each % LANES] + i % each * 64);
+                }
+            }
+        }
+        Code {
+            registers,
+            first: _mm512_setzero_si512(),
+            last: _mm512_setzero_si512(),
+        }
+    }
+}
+
+impl Code<0> {
+    /// The blocks that begin in these bytes.
+    ///
+    /// # Safety
+    /// At each `first` and at each `last`, and all the way between them, eight bytes must be readable.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    pub unsafe fn in_memory(first: [*const u8; LANES], last: [*const u8; LANES]) -> Self {
+        let addresses = |pointers: [*const u8; LANES]| {
+            let addresses = pointers.map(|pointer| pointer.expose_provenance() as u64);
+            // SAFETY: 64 readable bytes.
+            unsafe { _mm512_loadu_si512(addresses.as_ptr().cast()) }
+        };
+        Code {
+            registers: [],
+            first: addresses(first),
+            last: addresses(last),
+        }
+    }
+}
+
+impl<const R: usize> Code<R> {
+    /// At least [`SHOWN`] bits of each block from bit `position` on, as far as the block goes.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    pub fn window(&self, position: __m512i) -> __m512i {
+        let byte = _mm512_srli_epi64::<3>(position);
+        let bytes = if R == 0 {
+            let address = _mm512_add_epi64(self.first, byte);
+            let address = _mm512_min_epu64(address, self.last);
+            // SAFETY: whoever made `self` in memory promised that eight bytes are readable there.
+            unsafe { _mm512_i64gather_epi64::<1>(address, std::ptr::null()) }
+        } else {
+            let eight = _mm512_shuffle_epi8(byte, EACH_LOW_BYTE.load());
+            self.permute(_mm512_add_epi8(eight, const { &eights::<R>() }.load()))
+        };
+        _mm512_srlv_epi64(bytes, _mm512_and_si512(position, _mm512_set1_epi64(7)))
+    }
+
+    /// The bytes that `index` names, each in the two registers that hold the block of its lane.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn permute(&self, index: __m512i) -> __m512i {
+        let lanes = 2 * LANES / R.max(2);
+        let pairs = self.registers.as_chunks::<2>().0;
+        let mut parts = [_mm512_setzero_si512(); LANES];
+        for (i, (part, pair)) in parts.iter_mut().zip(pairs).enumerate() {
+            let mine = u64::MAX >> (64 - 8 * lanes) << (8 * lanes * i);
+            *part = _mm512_maskz_permutex2var_epi8(mine, pair[0], index, pair[1]);
+        }
+        let [a, b, c, d] = four!(|i| _mm512_or_si512(parts[2 * i], parts[2 * i + 1]));
+        _mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d))
+    }
+}
+
+/// In each 64-bit element, its low byte everywhere.
+static EACH_LOW_BYTE: Permutation = Permutation::of(each_low_byte());
+
+const fn each_low_byte() -> [u8; 64] {
+    let mut table = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        table[i] = (i / 8 % 2 * 8) as u8;
+        i += 1;
+    }
+    table
+}
+
+/// The first eight bytes of each lane's block in its pair of registers.
+const fn eights<const R: usize>() -> Permutation {
+    let mut table = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        table[i] = (i / 8 * 8 * R % 128 + i % 8) as u8;
+        i += 1;
+    }
+    Permutation::of(table)
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn load16(bytes: &[u8], at: usize) -> __m128i {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    if let Some(all) = rest.first_chunk::<16>() {
+        // SAFETY: 16 readable bytes.
+        return unsafe { _mm_loadu_si128(all.as_ptr().cast()) };
+    }
+    let there = (1u32 << rest.len()) - 1;
+    // SAFETY: only the bytes that are there are read.
+    unsafe { _mm_maskz_loadu_epi8(there as __mmask16, rest.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn load32(bytes: &[u8], at: usize) -> __m256i {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    if let Some(all) = rest.first_chunk::<32>() {
+        // SAFETY: 32 readable bytes.
+        return unsafe { _mm256_loadu_si256(all.as_ptr().cast()) };
+    }
+    let there = (1u32 << rest.len()) - 1;
+    // SAFETY: only the bytes that are there are read.
+    unsafe { _mm256_maskz_loadu_epi8(there, rest.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn load64(bytes: &[u8], at: usize) -> __m512i {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    if let Some(all) = rest.first_chunk::<64>() {
+        // SAFETY: 64 readable bytes.
+        return unsafe { _mm512_loadu_si512(all.as_ptr().cast()) };
+    }
+    let there = (1u64 << rest.len()) - 1;
+    // SAFETY: only the bytes that are there are read.
+    unsafe { _mm512_maskz_loadu_epi8(there, rest.as_ptr().cast()) }
+}
