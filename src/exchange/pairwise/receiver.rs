@@ -94,13 +94,15 @@ impl<'a> Receiver<'a> {
         self.streams.iter().all(Stream::is_done)
     }
 
-    /// Posts receives until the window is full.
+    /// Posts receives until the window is full. The lowest step that is not done has one whatever the window
+    /// holds: all that the window waits for may wait for it.
     ///
     /// # Safety
     /// `side` must describe a live buffer, as MPI asks of the program, and nothing else use it.
     pub unsafe fn post(&mut self) -> Result<()> {
-        for stream in &mut self.streams {
-            while self.window.has_room() {
+        let unfinished = self.streams.iter_mut().filter(|stream| !stream.is_done());
+        for (index, stream) in unfinished.enumerate() {
+            while self.window.has_room() || index == 0 && stream.posted.is_empty() {
                 // SAFETY: the caller's promise.
                 match unsafe { stream.post(self.context, self.pool)? } {
                     Some(bytes) => self.window.add(bytes),
