@@ -122,3 +122,44 @@ fn long_messages_before_long_raw_ones() {
             .passes();
     }
 }
+
+/// MiB from each rank to each other in [`memory_is_what_the_page_says`], and the ranks.
+const PER_PAIR: u32 = 8;
+const RANKS: u32 = 8;
+
+/// The largest memory of a rank beside the program's own, in MiB.
+fn memory(mpi: Mpi, how: &str, engine: &str, codec: &str) -> f64 {
+    let run = on_all(mpi, "memory", RANKS as usize)
+        .env("TRANSPRESS_ENGINE", engine)
+        .env("TRANSPRESS_CODEC", codec)
+        .env("CHECK_F32", 1e-3)
+        .arg(how)
+        .arg(PER_PAIR.to_string());
+    let output = run.output().passes().complains_of_nothing();
+    output.number("peak") / 1024.0
+}
+
+/// As docs/architecture.md states it, at 16 of 32 bits.
+#[test]
+fn memory_is_what_the_page_says() {
+    let (raw, others) = (f64::from(PER_PAIR), f64::from(RANKS - 1));
+    let staged = 2.0 * others * raw / 2.0;
+    // What MPI itself takes, segments under way, tables.
+    let slack = 16.0;
+    for mpi in BOTH {
+        for (how, engine, codec, expected) in [
+            ("dense", "collective", "zfp", staged),
+            ("gaps", "collective", "zfp", staged + others * raw),
+            ("dense", "pairwise", "zfp", 0.0),
+            // A receive may be much longer than what comes: only that is touched.
+            ("dense", "pairwise", "lossless", 0.0),
+            ("gaps", "pairwise", "zfp", 6.0 * raw),
+        ] {
+            let most = memory(mpi, how, engine, codec);
+            assert!(
+                most <= expected + slack,
+                "{mpi:?} {how} {engine} {codec}: {most:.0} MiB, not {expected} MiB"
+            );
+        }
+    }
+}

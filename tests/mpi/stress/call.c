@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANKS = 16, ARENA = 96 << 20 };
+enum { MOST_RANKS = 16, ARENA = 48 << 20 };
 
 /* One side of a call: items, and where they lie, in items of its own. */
 struct side {
