@@ -6,7 +6,7 @@ mod common;
 
 use common::{BOTH, Mpi, Output, Run, build, launch, library};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -54,6 +54,60 @@ fn every_way_to_start_and_end() {
         assert_eq!(output.code, Some(9), "{output}");
         assert!(!output.stderr.contains("panicked"), "{output}");
         assert!(!output.stderr.contains("signal"), "{output}");
+    }
+}
+
+/// Processes with this word among their arguments, launchers and shells included.
+fn processes_with(word: &str) -> Vec<i32> {
+    let has_word = |pid: &i32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments
+            .split(|&byte| byte == 0)
+            .any(|one| one == word.as_bytes())
+    };
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(has_word).collect()
+}
+
+/// What waits for a message waits as MPI does: the launcher ends it, in the same way as without the library.
+#[track_caller]
+fn ends_as_without(run: Run, name: &str) {
+    let mut codes = vec![];
+    for run in [run.clone(), run.plain()] {
+        let output = run.output();
+        assert!(!output.stdout.contains("FAIL"), "{output}");
+        assert!(!output.stderr.contains("panicked"), "{output}");
+        // Launchers may leave before those that they killed.
+        let patience_ends = Instant::now() + Duration::from_secs(10);
+        while !processes_with(name).is_empty() && Instant::now() < patience_ends {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(processes_with(name).is_empty(), "left behind: {output}");
+        codes.push(output.code);
+    }
+    assert_ne!(codes[0], Some(0));
+    assert_eq!(codes[0], codes[1]);
+}
+
+#[test]
+fn a_rank_dies_while_others_wait_for_it() {
+    for (mpi, engine) in BOTH
+        .into_iter()
+        .flat_map(|mpi| [(mpi, "collective"), (mpi, "pairwise")])
+    {
+        for (how, when, handler) in [
+            ("kill", "inside", "return"),
+            ("_exit", "before", "fatal"),
+            ("abort", "before", "return"),
+        ] {
+            let name = format!("dies-{}", std::process::id());
+            let run = compressed(mpi, "dies")
+                .ranks(4)
+                .env("TRANSPRESS_ENGINE", engine);
+            let run = [how, when, handler, &name].into_iter().fold(run, Run::arg);
+            ends_as_without(run, &name);
+        }
     }
 }
 

@@ -37,11 +37,13 @@ impl Tally {
 
     fn error_against(&self, least_norm: f64) -> f64 {
         let norm = self.norm.max(least_norm);
-        // Zeros that came back as zeros have no error; anything else in their place is all error.
-        match (self.difference == 0.0, norm == 0.0) {
+        // Zeros that came back as zeros have no error; anything else in their place is all error. So it is where
+        // squares exceed the numbers there are, since nobody knows then.
+        let is_known = norm > 0.0 && norm.is_finite() && self.difference.is_finite();
+        match (self.difference == 0.0, is_known) {
             (true, _) => 0.0,
-            (false, true) => f64::INFINITY,
-            (false, false) => (self.difference / norm).sqrt(),
+            (false, false) => f64::INFINITY,
+            (false, true) => (self.difference / norm).sqrt(),
         }
     }
 }
@@ -72,6 +74,27 @@ impl ErrorSample {
             0.0
         } else {
             self.sum / self.messages as f64
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_cannot_be_told_is_none_to_pass() {
+        let error = |value: f64, back: f64| {
+            let mut tally = Tally::default();
+            tally.add(value, back);
+            tally.error()
+        };
+        assert_eq!(error(2.0, 1.0), 0.5);
+        assert_eq!(error(0.0, 0.0), 0.0);
+        assert_eq!(error(0.0, 1.0), f64::INFINITY);
+        for huge in [1e200, 1e308] {
+            assert_eq!(error(huge, huge), 0.0);
+            assert_eq!(error(huge, 0.9 * huge), f64::INFINITY);
         }
     }
 }

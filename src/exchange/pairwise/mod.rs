@@ -72,8 +72,7 @@ pub unsafe fn exchange(
         let progress = unsafe { sender.send_next()? | receiver.read_next()? | sender.reap()? };
         idle.step(progress);
     }
-    // SAFETY: the caller's promise.
-    let received = unsafe { receiver.finish()? };
+    let received = receiver.into_received();
     drop(sender);
     stats.decode += received.seconds;
     stats.wire += started.elapsed().as_secs_f64() - stats.encode - stats.decode;

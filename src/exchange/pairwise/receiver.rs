@@ -19,15 +19,18 @@ const AHEAD: usize = 2;
 pub struct Receiver<'a> {
     context: Context<'a>,
     side: &'a Side,
-    /// In the order of steps.
+    /// Ranks that no receive was posted for yet, in the order of steps.
+    waiting: VecDeque<(usize, Form)>,
+    /// What is under way, in the order of steps.
     streams: Vec<Stream<'a>>,
     window: Window,
     pool: &'a mut Pool,
     backoffs: &'a mut [Backoff],
-    seconds: f64,
+    received: Received,
 }
 
 /// What came of receiving.
+#[derive(Default)]
 pub struct Received {
     pub faults: Vec<(usize, Fault)>,
     /// Spent on decoding.
@@ -39,7 +42,7 @@ struct Stream<'a> {
     peer: usize,
     content: Content,
     posted: VecDeque<Posted<'a>>,
-    /// Where the block is not in one piece: its bytes, to be put in their places at the end.
+    /// Where the block is not in one piece: its bytes, to be put in their places when all have come.
     room: Vec<u64>,
     fault: Option<Fault>,
 }
@@ -73,34 +76,45 @@ impl<'a> Receiver<'a> {
     ) -> Self {
         let forms = forms(context, side, |peer| backoffs[peer].holds_back());
         let (rank, size) = (context.registration.rank, context.registration.size);
-        let streams = (1..size)
+        let waiting = (1..size)
             .map(|step| (rank + size - step) % size)
-            .filter(|&peer| forms[peer] != Form::Raw(0))
-            .map(|peer| Stream::new(context, side, peer, forms[peer]))
+            .map(|peer| (peer, forms[peer]))
+            .filter(|&(_, form)| form != Form::Raw(0))
             .collect();
         Self {
             context,
             side,
-            streams,
+            waiting,
+            streams: Vec::new(),
             window: Window::default(),
             pool,
             backoffs,
-            seconds: 0.0,
+            received: Received::default(),
         }
     }
 
     /// Whether everything has arrived and been read.
     pub fn is_done(&self) -> bool {
-        self.streams.iter().all(Stream::is_done)
+        self.waiting.is_empty() && self.streams.is_empty()
     }
 
-    /// Posts receives until the window is full.
+    /// Posts receives until the window is full. The lowest step that is not done has one whatever the window
+    /// holds: all that the window waits for may wait for it.
     ///
     /// # Safety
     /// `side` must describe a live buffer, as MPI asks of the program, and nothing else use it.
     pub unsafe fn post(&mut self) -> Result<()> {
-        for stream in &mut self.streams {
-            while self.window.has_room() {
+        for index in 0.. {
+            let is_lowest = index == 0;
+            if index == self.streams.len() && (is_lowest || self.window.has_room()) {
+                let next = self.waiting.pop_front();
+                let open = |(peer, form)| Stream::new(self.context, self.side, peer, form);
+                self.streams.extend(next.map(open));
+            }
+            let Some(stream) = self.streams.get_mut(index) else {
+                break;
+            };
+            while self.window.has_room() || is_lowest && stream.posted.is_empty() {
                 // SAFETY: the caller's promise.
                 match unsafe { stream.post(self.context, self.pool)? } {
                     Some(bytes) => self.window.add(bytes),
@@ -116,7 +130,8 @@ impl<'a> Receiver<'a> {
     /// # Safety
     /// As [`Self::post`].
     pub unsafe fn read_next(&mut self) -> Result<bool> {
-        for stream in &mut self.streams {
+        for index in 0..self.streams.len() {
+            let stream = &mut self.streams[index];
             let Some(posted) = stream.posted.front_mut() else {
                 continue;
             };
@@ -131,8 +146,13 @@ impl<'a> Receiver<'a> {
             let started = Instant::now();
             // SAFETY: the caller's promise.
             unsafe { stream.read(self.context, &buffer, bytes) };
-            self.seconds += started.elapsed().as_secs_f64();
             self.pool.give(buffer);
+            if stream.is_done() {
+                let stream = self.streams.remove(index);
+                // SAFETY: the caller's promise.
+                unsafe { self.finish(stream)? };
+            }
+            self.received.seconds += started.elapsed().as_secs_f64();
             // SAFETY: the caller's promise.
             unsafe { self.post()? };
             return Ok(true);
@@ -140,35 +160,33 @@ impl<'a> Receiver<'a> {
         Ok(false)
     }
 
-    /// Puts blocks that are not in one piece in their places.
+    /// After the last message of a rank: a block that is not in one piece goes to its place.
     ///
     /// # Safety
     /// As [`Self::post`].
-    pub unsafe fn finish(self) -> Result<Received> {
+    unsafe fn finish(&mut self, mut stream: Stream) -> Result<()> {
         let Context {
             mpi, registration, ..
         } = self.context;
-        let mut faults = Vec::new();
-        for stream in self.streams {
-            let peer = stream.peer;
-            if let Content::Segments(segments) = &stream.content {
-                self.backoffs[peer].record(!segments.some_coded);
-            }
-            if let Some(fault) = &stream.fault {
-                faults.push((peer, fault.clone()));
-            } else if !stream.room.is_empty() {
-                let (start, bytes) = (stream.room.as_ptr().cast(), self.side.bytes(peer));
-                // SAFETY: the room was made for these bytes; the block is the caller's promise.
-                unsafe {
-                    let bytes = std::slice::from_raw_parts(start, bytes);
-                    self.side.scatter(mpi, registration.private, peer, bytes)?;
-                }
+        let peer = stream.peer;
+        if let Content::Segments(segments) = &stream.content {
+            self.backoffs[peer].record(!segments.some_coded);
+        }
+        if let Some(fault) = stream.fault.take() {
+            self.received.faults.push((peer, fault));
+        } else if !stream.room.is_empty() {
+            let (start, bytes) = (stream.room.as_ptr().cast(), self.side.bytes(peer));
+            // SAFETY: the room was made for these bytes; the block is the caller's promise.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(start, bytes);
+                self.side.scatter(mpi, registration.private, peer, bytes)?;
             }
         }
-        Ok(Received {
-            faults,
-            seconds: self.seconds,
-        })
+        Ok(())
+    }
+
+    pub fn into_received(self) -> Received {
+        self.received
     }
 }
 
