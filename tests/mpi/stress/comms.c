@@ -58,9 +58,8 @@ void make_comm(struct comm *comm, int slot, uint64_t call) {
     transpress_unregister(comm->comm);
   } else if (choose(2, call, TERMS, (uint64_t)slot, 0)) {
     transpress_register(comm->comm);
-  }
-  /* Otherwise it is met in its first call; until then it has no statistics to be told by. */
-  else {
+  } else {
+    /* It is met in its first call; until then it has no statistics to be told by. */
     char nothing = 0;
     MPI_Alltoall(&nothing, 0, MPI_CHAR, &nothing, 0, MPI_CHAR, comm->comm);
   }

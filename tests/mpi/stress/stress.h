@@ -18,7 +18,7 @@ extern uint64_t seed;
 
 /* What `what` stands for. */
 enum choice { COUNT = 1, SIZE_OF_CALL, SIZE_OF_PAIR, TYPE, FORM_SENT, FORM_RECEIVED, FUNCTION, IN_PLACE, FAMILY, GAP,
-              COMM, CHANGE, TERMS, LAYOUT, ORDER, PLAIN, VALUE };
+              COMM, CHANGE, TERMS, ORDER, VALUE };
 
 /* Scalars of a datatype. */
 enum scalar { FLOATS, DOUBLES, INTS, LONGS, BYTES };
