@@ -4,6 +4,7 @@
 //! GPU, codes them all. The payload of a message is, in this order: the mask (where there is one), the
 //! scales of the field axis (where there is one), and the ZFP streams, 16-bit floats or lossless chunks.
 
+mod bound;
 mod boxes;
 mod cast;
 mod decode;

@@ -38,15 +38,6 @@ impl Terms {
         self.tolerance.is_some() || self.coding == Coding::Lossless
     }
 
-    /// The exponent of the largest power of two that is not above the tolerance: libzfp's error bound.
-    pub fn exponent(&self) -> Option<i16> {
-        let tolerance = self.tolerance?;
-        let exponent = tolerance.log2().floor() as i16;
-        // The logarithm may be rounded up to a whole number.
-        let is_above = 2f64.powi(exponent.into()) > tolerance;
-        Some(exponent - i16::from(is_above))
-    }
-
     /// Bytes on the wire of a compressed message, at most; exactly where the data do not decide it.
     pub fn wire_bytes(&self, count: usize, element: Element) -> usize {
         if self.is_variable() {
