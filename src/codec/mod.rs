@@ -30,7 +30,7 @@ pub use float::Float;
 pub use mask::{fill_values, without_fill_values};
 pub use quality::ErrorSample;
 pub use round_trip::{Returned, round_trip};
-pub use trial::{Window, focus, magnitude_spread, roughness, trial};
+pub use trial::{Goal, Window, focus, magnitude_spread, roughness, trial};
 
 /// How the payload of a message was coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

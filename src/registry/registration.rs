@@ -1,7 +1,7 @@
 //! What a registered communicator carries.
 
 use super::agreement::Proposal;
-use crate::codec::{Coding, Element};
+use crate::codec::{Coding, Element, Goal};
 use crate::exchange::{Backoff, Choice, Outgoing, Pool, Staging};
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi, Result};
@@ -36,6 +36,15 @@ impl Terms {
     /// Whether the data decide how long a compressed message is.
     pub fn is_variable(&self) -> bool {
         self.tolerance.is_some() || self.coding == Coding::Lossless
+    }
+
+    /// What layouts are compared by.
+    pub fn goal(&self) -> Goal {
+        match self.tolerance {
+            _ if self.coding == Coding::Lossless => Goal::Exact,
+            Some(tolerance) => Goal::Tolerance(tolerance),
+            None => Goal::Rate(self.rate),
+        }
     }
 
     /// Bytes on the wire of a compressed message, at most; exactly where the data do not decide it.
