@@ -133,6 +133,19 @@ fn parse_axis(text: &str) -> Result<Axis, String> {
     Ok(Axis { kind, extent })
 }
 
+/// Makes axes ones for errors that are bounded one and all, or none: a scale would change what is allowed, and small
+/// fields are safe beside large ones. Without axes, all values are one.
+pub fn without_scales(axes: &mut Axes, count: usize) {
+    if axes.is_empty() {
+        axes.extend(u32::try_from(count).map(|count| (Kind::Smooth, count)));
+    }
+    for (kind, _) in axes {
+        if *kind == Kind::Field {
+            *kind = Kind::Smooth;
+        }
+    }
+}
+
 /// The greatest common divisor of the counts of some messages; 0 where there are none.
 pub fn common_divisor(counts: impl IntoIterator<Item = usize>) -> usize {
     fn gcd(one: usize, other: usize) -> usize {

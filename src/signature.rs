@@ -6,6 +6,7 @@
 
 use crate::codec::Element;
 use crate::mpi::{Handle, Mpi, Result};
+use std::sync::{PoisonError, RwLock};
 
 /// The basic types of a datatype, as far as they concern us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +35,25 @@ pub struct Datatype {
     pub derived: bool,
 }
 
+/// The predefined datatypes that were met: their handles stay what they are.
+static PREDEFINED: RwLock<Vec<Datatype>> = RwLock::new(Vec::new());
+
 impl Datatype {
     pub fn of(mpi: &Mpi, handle: Handle) -> Result<Self> {
+        let known = PREDEFINED.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(datatype) = known.iter().find(|known| known.handle == handle) {
+            return Ok(*datatype);
+        }
+        drop(known);
+        let datatype = Self::look(mpi, handle)?;
+        if !datatype.derived {
+            let mut known = PREDEFINED.write().unwrap_or_else(PoisonError::into_inner);
+            known.push(datatype);
+        }
+        Ok(datatype)
+    }
+
+    fn look(mpi: &Mpi, handle: Handle) -> Result<Self> {
         let size = mpi.type_size(handle)?;
         let extent = mpi.type_extent(handle)?.extent;
         let walked = walk(mpi, handle)?;

@@ -71,6 +71,27 @@ fn clean_error(rate: u32, layout: &str) -> f64 {
 
 const FILLS: [f32; 7] = [1e20, 9.96921e36, -1e34, -9999.0, -1e10, -999.9, f32::NAN];
 
+#[test]
+fn within_a_tolerance() {
+    for (mpi, fill, tolerance) in [
+        (Mpi::OpenMpi, f32::NAN, 0.01f64),
+        (Mpi::Mpich, -1e34, 0.01),
+        (Mpi::OpenMpi, -9999.0, 0.6),
+        (Mpi::Mpich, 1e20, 1e-3),
+    ] {
+        let (land, field) = with_land(&Field::ocean(EXTENTS), |_| fill);
+        let tolerated = ("TRANSPRESS_TOLERANCE", tolerance.to_string());
+        let transposed = Transposed::with(mpi, &field, RANKS, [tolerated]);
+        transposed.expect_exact(&land);
+        transposed.arrived.expect_compressed();
+        let error = transposed.largest_error(&wet(&land));
+        assert!(
+            error > 0.1 * tolerance && error <= tolerance,
+            "{error} of {tolerance}"
+        );
+    }
+}
+
 /// The layout of the messages of this transpose.
 const LAYOUT: &str = "32,24,*";
 

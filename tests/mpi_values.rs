@@ -93,6 +93,20 @@ fn structure_is_worth_more_than_bits() {
 }
 
 #[test]
+fn tolerances_by_communicator() {
+    for mpi in BOTH {
+        for ranks in [2, 3] {
+            Run::new(mpi, "tolerance")
+                .ranks(ranks)
+                .env("TRANSPRESS_REPORT", "off")
+                .output()
+                .passes()
+                .complains_of_nothing();
+        }
+    }
+}
+
+#[test]
 fn codes_of_the_c_interface() {
     for mpi in BOTH {
         let run = Run::new(mpi, "api")

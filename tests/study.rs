@@ -320,7 +320,9 @@ fn damaged_headers_do_no_harm() {
 fn options_that_cannot_be_followed_are_told_in_one_line() {
     let file = classic("options.nc");
     let cases = [
-        (["--tolerance", "1e-3"], "not yet available"),
+        (["--tolerance", "0"], "above 0"),
+        (["--tolerance", "0.1,x"], "above 0"),
+        (["--codec", "zip"], "accepted is lossless"),
         (["--rate", "0.5"], "1 to 64"),
         (["--rate", "8,,16"], "1 to 64"),
         (["--rate", "nan"], "1 to 64"),
@@ -334,6 +336,58 @@ fn options_that_cannot_be_followed_are_told_in_one_line() {
         let line = fail(&[&[file.as_str()], &option[..]].concat());
         assert!(line.contains(expected), "{line}");
     }
+}
+
+/// The row of a tolerance (none: of the lossless codec) and a layout.
+fn bounded_row<'a>(variable: &'a Value, tolerance: Option<f64>, layout: &str) -> &'a Value {
+    let mut rows = variable["results"].as_array().unwrap().iter();
+    let is_it = |row: &&Value| {
+        let is_codec = (row["codec"] == "lossless") == tolerance.is_none();
+        is_codec
+            && row["rate"].is_null()
+            && row["tolerance"].as_f64() == tolerance
+            && row["layout"]["name"] == layout
+    };
+    rows.find(is_it)
+        .unwrap_or_else(|| panic!("no {tolerance:?} {layout} in {variable:#}"))
+}
+
+#[test]
+fn errors_stay_within_a_tolerance_and_lossless_has_none() {
+    let values: Vec<f32> = smooth([40, 30, 17]).iter().map(|v| 100.0 * v).collect();
+    let file = raw("bounded.bin", &values);
+    let asked = ["--tolerance", "0.01,1", "--codec", "lossless"];
+    let studied = variable(&[&[file.as_str(), "--shape", "40,30,17"], &asked[..]].concat());
+    for layout in ["flat", "2-D", "3-D", "auto"] {
+        let [fine, coarse] = [0.01, 1.0].map(|bound| bounded_row(&studied, Some(bound), layout));
+        let exact = bounded_row(&studied, None, layout);
+        let bits = |row: &Value| row["bits_per_value"].as_f64().unwrap();
+        assert!(
+            bits(coarse) < bits(fine) && bits(fine) < bits(exact),
+            "{layout}"
+        );
+        assert!(bits(exact) < 32.0, "{exact}");
+        assert!(error(fine, "max_absolute") <= 0.01 && error(coarse, "max_absolute") <= 1.0);
+        assert!(error(coarse, "max_absolute") > 0.01);
+        assert_eq!(error(exact, "max_absolute"), 0.0);
+        assert_eq!(fine["guard"]["bytes_sent"], fine["bytes_wire"]);
+    }
+    // What is found in the data is shortest, or nearly so.
+    let bits = |layout| bounded_row(&studied, Some(0.01), layout)["bits_per_value"].as_f64();
+    assert!(bits("auto").unwrap() < 1.05 * bits("3-D").unwrap());
+    assert!(bits("auto").unwrap() < 0.9 * bits("flat").unwrap());
+}
+
+#[test]
+fn what_does_not_get_shorter_is_exact() {
+    let noise = |i: u32| f32::from_bits(0x3f80_0000 | i.wrapping_mul(2_654_435_761) >> 9);
+    let file = raw("bits.bin", &(0..4096).map(noise).collect::<Vec<_>>());
+    let asked = ["--tolerance", "1e-9", "--codec", "lossless"];
+    let studied = variable(&[&[file.as_str(), "--shape", "4096"], &asked[..]].concat());
+    let row = bounded_row(&studied, Some(1e-9), "flat");
+    assert_eq!(row["guard"]["reason"], "no gain");
+    assert_eq!(row["guard"]["bytes_sent"], 48 + 4 * 4096);
+    assert_eq!(error(row, "max_absolute"), 0.0);
 }
 
 /// Raw output of a climate model.

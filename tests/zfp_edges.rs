@@ -234,3 +234,26 @@ fn errors_are_what_a_whole_decode_finds() {
         assert!(some.max_abs <= all.max_abs && some.sum_sq < all.sum_sq);
     }
 }
+
+/// The error that a tolerance allows takes a block's integers beyond their range.
+#[test]
+fn a_block_below_the_tolerance_is_safe_only_as_zeros() {
+    let values = [-0.008_458_33f32, -0.892_041_7, -0.775_025, -0.991_541_7];
+    let field = Field::contiguous(&[4], values.to_vec());
+    let blank = field.filled(0.0);
+    let worst = |back: &Field<f32>| {
+        let errors = values.iter().zip(&back.values).map(|(x, y)| (x - y).abs());
+        errors.fold(0f32, f32::max)
+    };
+    let whole = Mode::Accuracy { tolerance: 2.0 };
+    let theirs = their_values(&their_stream(&field, whole), &blank, whole);
+    assert!(worst(&theirs) > 2.7, "{theirs:?}");
+    let left_out = Mode::Bound {
+        exponent: 1,
+        quiet: 1,
+    };
+    for arch in Arch::all() {
+        let (stream, _) = our_stream(arch, &field, left_out, 1);
+        assert_eq!(their_values(&stream, &blank, left_out).values, [0.0; 4]);
+    }
+}

@@ -142,6 +142,7 @@ fn mode<T: Scalar>(dims: usize) -> impl Strategy<Value = Mode> {
         1 => (1..=most / 64 + 1).prop_map(|words| Mode::Rate { block_bits: 64 * words }),
         2 => (-40.0..10.0).prop_map(|e| Mode::Accuracy { tolerance: f64::powf(10.0, e) }),
         1 => Just(Mode::Accuracy { tolerance: 0.0 }),
+        1 => (-1074i32..1000).prop_map(|exponent| Mode::Bound { exponent, quiet: i16::MIN.into() }),
     ]
 }
 
@@ -192,6 +193,41 @@ fn hostile_as_libzfp<T: Scalar>(
                 .zip(&their_values)
                 .position(|(a, b)| a != b);
             prop_assert_eq!(differs, None, "{:?}: first value that differs", arch);
+        }
+    }
+    Ok(())
+}
+
+/// Blocks that are left out are read by libzfp as zeros, and all others as if none had been.
+fn quiet_blocks_are_zeros<T: Scalar>(
+    field: &Field<T>,
+    exponent: i32,
+    quiet: i32,
+) -> Result<(), TestCaseError> {
+    let mode = Mode::Bound { exponent, quiet };
+    let blank = field.filled(T::of(-123.0));
+    let whole = their_values(&their_stream(field, mode), &blank, mode);
+    let [nx, ny, nz] = field.grid.extents;
+    let all =
+        || (0..nz).flat_map(move |z| (0..ny).flat_map(move |y| (0..nx).map(move |x| [x, y, z])));
+    let at = |[x, y, z]: [usize; 3]| x + nx * (y + ny * z);
+    let block = |at: [usize; 3]| at.map(|i| i / 4);
+    let mut loud = std::collections::HashSet::new();
+    for place in all() {
+        if field.values[at(place)].to_f64().abs() >= 2f64.powi(quiet) {
+            loud.insert(block(place));
+        }
+    }
+    for arch in Arch::all() {
+        let (stream, _) = our_stream(arch, field, mode, 1);
+        let values = their_values(&stream, &blank, mode).values;
+        for place in all() {
+            let expected = if loud.contains(&block(place)) {
+                whole.values[at(place)]
+            } else {
+                T::of(0.0)
+            };
+            prop_assert_eq!(values[at(place)], expected, "{:?} at {:?}", arch, place);
         }
     }
     Ok(())
@@ -287,6 +323,18 @@ macro_rules! properties {
                     mode in mode::<$type>($dims),
                 ) {
                     same_as_libzfp(&field::<$type>(&extents, look, strided, seed), mode)?;
+                }
+
+                #[test]
+                fn blocks_can_be_left_out(
+                    extents in prop::array::uniform::<_, $dims>(1usize..=20),
+                    look in prop::sample::select(&LOOKS[..]),
+                    seed in any::<u64>(),
+                    quiet in -30i32..20,
+                    finer in -2i32..30,
+                ) {
+                    let field = field::<$type>(&extents, look, false, seed);
+                    quiet_blocks_are_zeros(&field, quiet - finer, quiet)?;
                 }
 
                 #[test]

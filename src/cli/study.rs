@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::{BAD_INPUT, complain};
+use crate::codec::Goal;
 use crate::layout::Layout;
-use crate::settings::{RATES, Settings};
+use crate::settings::{RATES, Settings, is_tolerance};
 use input::{Field, Raw, Source};
 use measure::Plan;
 use result::Results;
@@ -35,17 +36,15 @@ pub struct Study {
     /// A variable to look at; may be repeated [default: every floating-point variable of 4096 values or more]
     #[arg(long = "variable", value_name = "NAME")]
     variables: Vec<String>,
-    /// Bits per value, with commas between several
-    #[arg(
-        long,
-        value_name = "RATES",
-        default_value = "8,16",
-        allow_negative_numbers = true
-    )]
-    rate: String,
-    /// Largest absolute error, instead of a rate (not yet available)
-    #[arg(long, value_name = "TOLERANCE", allow_negative_numbers = true)]
+    /// Bits per value, with commas between several [default: 8,16 if neither --tolerance nor --codec is given]
+    #[arg(long, value_name = "RATES", allow_negative_numbers = true)]
+    rate: Option<String>,
+    /// Largest absolute error, in the unit of the values, with commas between several
+    #[arg(long, value_name = "TOLERANCES", allow_negative_numbers = true)]
     tolerance: Option<String>,
+    /// A further codec to compare: lossless
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<String>,
     /// The file is raw: its extents, fastest first
     #[arg(long, value_name = "NX,NY,...", allow_negative_numbers = true)]
     shape: Option<String>,
@@ -77,6 +76,8 @@ pub struct Study {
     html: Option<PathBuf>,
 }
 
+/// Rates where nothing else is asked for.
+const RATES_IF_NONE: &str = "8,16";
 /// Rates of the curves on the page, beside those asked for.
 const CURVE: [f64; 8] = [2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0, 24.0];
 
@@ -119,11 +120,6 @@ impl Study {
     }
 
     fn plan(&self) -> Result<Plan, String> {
-        if let Some(tolerance) = &self.tolerance {
-            return Err(format!(
-                "--tolerance {tolerance}: not yet available; accepted is --rate"
-            ));
-        }
         let rates = self.rates()?;
         let settings = self.settings()?;
         let layouts = self
@@ -142,9 +138,11 @@ impl Study {
         };
         curve.sort_by(f64::total_cmp);
         curve.dedup();
+        let rates = rates.into_iter().map(Goal::Rate);
+        let tolerances = self.tolerances()?.into_iter().map(Goal::Tolerance);
         Ok(Plan {
-            rates,
-            curve,
+            goals: rates.chain(tolerances).chain(self.exact()?).collect(),
+            curve: curve.into_iter().map(Goal::Rate).collect(),
             layouts: layouts.collect::<Result<_, _>>()?,
             ranks: self.ranks.as_ref().map(ranks).transpose()?,
             bits: settings.bits,
@@ -173,18 +171,36 @@ impl Study {
     }
 
     fn rates(&self) -> Result<Vec<f64>, String> {
-        let rate = |text: &str| text.trim().parse().ok().filter(|rate| RATES.contains(rate));
-        let rates: Option<Vec<f64>> = self.rate.split(',').map(rate).collect();
-        let mut rates = rates.ok_or_else(|| {
+        let text = match &self.rate {
+            Some(rate) => rate,
+            None if self.tolerance.is_some() || self.codec.is_some() => return Ok(Vec::new()),
+            None => RATES_IF_NONE,
+        };
+        numbers(text, |rate| RATES.contains(&rate)).ok_or_else(|| {
             let (least, most) = (RATES.start(), RATES.end());
             format!(
-                "--rate {}: accepted are {least} to {most} bits per value, with commas between several",
-                self.rate
+                "--rate {text}: accepted are {least} to {most} bits per value, with commas between several"
             )
-        })?;
-        rates.sort_by(f64::total_cmp);
-        rates.dedup();
-        Ok(rates)
+        })
+    }
+
+    fn tolerances(&self) -> Result<Vec<f64>, String> {
+        let Some(text) = &self.tolerance else {
+            return Ok(Vec::new());
+        };
+        numbers(text, is_tolerance).ok_or_else(|| {
+            format!("--tolerance {text}: accepted are numbers above 0, with commas between several")
+        })
+    }
+
+    fn exact(&self) -> Result<Option<Goal>, String> {
+        match self.codec.as_deref() {
+            None => Ok(None),
+            Some("lossless") => Ok(Some(Goal::Exact)),
+            Some(other) => Err(format!(
+                "--codec {other}: accepted is lossless; zfp, fp16 and bf16 are always compared"
+            )),
+        }
     }
 
     /// How to read the file if it is raw.
@@ -215,6 +231,15 @@ impl Study {
         let _ = std::io::stdout().write_all(on_stdout.as_bytes());
         Ok(())
     }
+}
+
+/// Numbers with commas between them, in order; `None` where one is not good.
+fn numbers(text: &str, is_good: impl Fn(f64) -> bool) -> Option<Vec<f64>> {
+    let number = |text: &str| text.trim().parse().ok().filter(|&number| is_good(number));
+    let mut numbers: Vec<f64> = text.split(',').map(number).collect::<Option<_>>()?;
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    Some(numbers)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

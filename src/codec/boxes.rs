@@ -53,6 +53,15 @@ impl Boxes {
         &self.grids
     }
 
+    /// Axes of the boxes, most where they differ.
+    pub fn dims(&self) -> u8 {
+        self.grids
+            .iter()
+            .map(|(_, grid)| grid.dims)
+            .max()
+            .unwrap_or(1)
+    }
+
     pub fn len(&self) -> usize {
         self.grids.len()
     }

@@ -1,6 +1,7 @@
 //! Values → payloads.
 
-use super::boxes::Boxes;
+use super::bound::Bound;
+use super::boxes::{Boxes, Streams};
 use super::decode::decode_streams;
 use super::float::Float;
 use super::lies::{are_doubles, are_integers, are_sparse};
@@ -26,16 +27,16 @@ pub struct Encode<'a> {
 }
 
 /// How the bits of a ZFP message are shared out over its blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bits {
     /// As many for each.
     Even,
     /// As many as each needs for one error bound, the smallest for which the message fits. With the
     /// exponent that an earlier message like this one came to, if there was one.
     Fitted(Option<i16>),
-    /// As many as each needs to keep every error at or below 2 to this power; however long the message gets.
-    /// Axes must be given.
-    Bounded(i16),
+    /// As many as each needs to keep every error at or below this; however long the message gets. Axes must be
+    /// given.
+    Bounded(f64),
 }
 
 /// A payload that is ready to be sent.
@@ -156,8 +157,8 @@ struct Prepared<'a, T: Float> {
     /// Words before the streams, and words of the streams that are used.
     words: (usize, usize),
     bits: Bits,
-    /// The exponent of the error bound, once bits have been fitted.
-    exponent: Option<i16>,
+    /// The error bound, once bits have been fitted.
+    bound: Option<Bound>,
 }
 
 /// # Safety
@@ -193,7 +194,7 @@ unsafe fn encode_elements<T: Float>(
                 words: message.words.0 + message.words.1,
                 masked: message.masked,
                 flat: message.flat,
-                exponent: message.exponent,
+                exponent: message.bound.map(|bound| bound.exponent),
                 error,
             })
         });
@@ -278,7 +279,7 @@ fn prepare<'a, T: Float>(
         words: (payload_words - streams.len(), streams.len()),
         streams,
         bits: message.bits,
-        exponent: None,
+        bound: None,
     })
 }
 
@@ -322,11 +323,12 @@ fn code<T: Float>(prepared: &mut [Prepared<T>], threads: usize) -> Vec<Result<()
 fn fit<T: Float>(message: &mut Prepared<T>) -> Option<Result<(), Refusal>> {
     match message.bits {
         Bits::Even => None,
-        Bits::Bounded(exponent) => Some(bound(message, exponent)),
+        Bits::Bounded(tolerance) => Some(bound(message, tolerance)),
         Bits::Fitted(hint) => {
             let boxes = &message.plan.boxes;
-            message.exponent = fit::encode(boxes, &message.source, hint, message.streams);
-            message.exponent.map(|_| Ok(()))
+            let exponent = fit::encode(boxes, &message.source, hint, message.streams)?;
+            message.bound = Some(Bound::of_exponent(exponent));
+            Some(Ok(()))
         }
     }
 }
@@ -339,20 +341,26 @@ fn exactly<T: Float>(message: &mut Prepared<T>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Codes a message with errors of at most 2 to the power of `exponent`.
-fn bound<T: Float>(message: &mut Prepared<T>, exponent: i16) -> Result<(), Refusal> {
+/// Codes a message with errors of at most `tolerance`.
+fn bound<T: Float>(message: &mut Prepared<T>, tolerance: f64) -> Result<(), Refusal> {
     let (boxes, source) = (&message.plan.boxes, &*message.source);
-    let words = fit::encode_bounded(boxes, source, exponent, message.streams);
+    // Fill values are no longer there.
+    let peak = if message.masked {
+        fit::peak(source)
+    } else {
+        message.peak
+    };
+    let (bound, is_certain) = Bound::of_tolerance::<T>(tolerance, boxes.dims(), peak);
+    let words = fit::encode_bounded(boxes, source, bound, message.streams);
     message.words.1 = words.ok_or(Refusal::NoGain)?;
-    message.exponent = Some(exponent);
-    if fit::is_certain::<T>(source, exponent) {
+    message.bound = Some(bound);
+    if is_certain {
         return Ok(());
     }
     let mut back = vec![T::default(); source.len()];
     let words = &message.streams[..message.words.1];
     decode_streams(&message.plan, true, words, &mut back);
-    let bound = 2f64.powi(exponent.into());
-    let keeps = |(&value, &back): (&T, &T)| (value.into() - back.into()).abs() <= bound;
+    let keeps = |(&value, &back): (&T, &T)| (value.into() - back.into()).abs() <= tolerance;
     if source.iter().zip(&back).all(keeps) {
         Ok(())
     } else {
@@ -384,9 +392,11 @@ fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
     // A step that is odd does not keep in time with axes of even length.
     let every = boxes.blocks().div_ceil(BLOCK_SAMPLE) | 1;
     let source = message.source.as_ptr();
-    let fitted = message
-        .exponent
-        .and_then(|_| fit::read(boxes, message.streams));
+    let fitted = message.bound.and_then(|bound| {
+        let (streams, head) = fit::read(boxes, message.streams)?;
+        let mode = bound.mode();
+        Some((Streams { mode, ..streams }, head))
+    });
     let (streams, head) = fitted.unwrap_or_else(|| (boxes.even(), 0));
     // SAFETY: the source holds all values of the message.
     let jobs = unsafe { boxes.encode_jobs(source, &streams, &mut message.streams[head..]) };

@@ -7,9 +7,11 @@
 //! The bound, a power of two, leads the streams: one word with its exponent, then one with the length in
 //! words of each stream.
 
+use super::bound::Bound;
 use super::boxes::{Boxes, Streams};
 use super::float::Float;
-use super::zfp::{self, Mode};
+use super::scale::exponent_of;
+use super::zfp;
 use std::cell::Cell;
 
 /// A bound that fits is kept for the next message of its kind unless it leaves so many bits per value.
@@ -25,12 +27,12 @@ pub fn encode<T: Float>(
     hint: Option<i16>,
     room: &mut [u64],
 ) -> Option<i16> {
-    let peak = peak_exponent(values);
+    let peak = exponent_of(peak(values));
     let bits_per_value = (room.len() * 64 / values.len().max(1)).min(64) as i16;
     let first = hint
         .unwrap_or(peak - bits_per_value)
         .clamp(peak - FINEST, peak + 1);
-    let left = try_bound(boxes, values, first, room);
+    let left = try_bound(boxes, values, Bound::of_exponent(first), room);
     let waste = |words: usize| words as f64 * 64.0 / values.len() as f64;
     if hint.is_some() && left.is_some_and(|left| waste(left) < WASTE) {
         return Some(first);
@@ -38,7 +40,7 @@ pub fn encode<T: Float>(
     let last_tried = Cell::new(first);
     let mut fits = |exponent| {
         last_tried.set(exponent);
-        try_bound(boxes, values, exponent, room).is_some()
+        try_bound(boxes, values, Bound::of_exponent(exponent), room).is_some()
     };
     let found = if left.is_some() {
         smallest_below(first, peak - FINEST, &mut fits)
@@ -46,30 +48,19 @@ pub fn encode<T: Float>(
         smallest_above(first, peak + 1, &mut fits)?
     };
     // One that did not fit may have overwritten it since.
-    let is_there = last_tried.get() == found || try_bound(boxes, values, found, room).is_some();
+    let is_there = last_tried.get() == found
+        || try_bound(boxes, values, Bound::of_exponent(found), room).is_some();
     is_there.then_some(found)
 }
 
-/// Codes the values with errors of at most 2 to the power of `exponent`. Returns the words that it takes; `None`
-/// where there are not as many.
+/// Codes the values with a bound. Returns the words that it takes; `None` where there are not as many.
 pub fn encode_bounded<T: Float>(
     boxes: &Boxes,
     values: &[T],
-    exponent: i16,
+    bound: Bound,
     room: &mut [u64],
 ) -> Option<usize> {
-    try_bound(boxes, values, exponent, room).map(|left| room.len() - left)
-}
-
-/// Bits of a value's mantissa that rounding in the transforms may reach.
-const ROUNDED_BITS: i16 = 6;
-
-/// Whether the bound holds whatever the values are. Planes are cut off so late that what they hold adds up to
-/// less than a quarter of it (15/4 for each axis of the inverse transform, against the 4 that libzfp's
-/// accuracy mode allows for, and 4 more); rounding, to the mantissa's end within a block, must not make up
-/// the rest.
-pub fn is_certain<T: Float>(values: &[T], exponent: i16) -> bool {
-    exponent >= peak_exponent(values) - T::MANTISSA_BITS + ROUNDED_BITS
+    try_bound(boxes, values, bound, room).map(|left| room.len() - left)
 }
 
 /// The smallest exponent from `lowest` on that fits, when `good` does.
@@ -113,27 +104,26 @@ fn bisect(mut bad: i16, mut good: i16, fits: &mut impl FnMut(i16) -> bool) -> i1
     good
 }
 
-/// The exponent `e` for which the largest magnitude is below 2^e and at least 2^(e-1).
-fn peak_exponent<T: Float>(values: &[T]) -> i16 {
-    let peak = values
+/// The largest magnitude.
+pub fn peak<T: Float>(values: &[T]) -> f64 {
+    values
         .iter()
-        .fold(0f64, |peak, &value| peak.max(value.into().abs()));
-    super::scale::exponent_of(peak)
+        .fold(0f64, |peak, &value| peak.max(value.into().abs()))
 }
 
-/// Codes the values with an error of at most 2^`exponent`. Returns the words that are left; `None` where
+/// Codes the values with a bound. Returns the words that are left; `None` where
 /// the streams do not fit.
 fn try_bound<T: Float>(
     boxes: &Boxes,
     values: &[T],
-    exponent: i16,
+    bound: Bound,
     room: &mut [u64],
 ) -> Option<usize> {
     let (head, mut rest) = room.split_at_mut_checked(1 + boxes.len())?;
-    head[0] = exponent as u16 as u64;
+    head[0] = bound.exponent as u16 as u64;
     for (index, length) in head[1..].iter_mut().enumerate() {
         // SAFETY: `values` are those of the whole message.
-        let mut job = unsafe { boxes.encode_job(index, values.as_ptr(), mode(exponent)) };
+        let mut job = unsafe { boxes.encode_job(index, values.as_ptr(), bound.mode()) };
         (job.stream, job.words) = (rest.as_mut_ptr(), rest.len());
         // SAFETY: the job reads `values` and writes to `rest`.
         let done = unsafe { zfp::encode(&[job], 1) };
@@ -146,19 +136,13 @@ fn try_bound<T: Float>(
     Some(rest.len())
 }
 
-fn mode(exponent: i16) -> Mode {
-    Mode::Accuracy {
-        tolerance: 2f64.powi(exponent.into()),
-    }
-}
-
 /// The streams that [`encode`] wrote, and the words of their head. `None` where they cannot be.
 pub fn read(boxes: &Boxes, words: &[u64]) -> Option<(Streams, usize)> {
     let head = words.get(..1 + boxes.len())?;
     let streams = head[1..].iter().map(|&length| usize::try_from(length).ok());
     Some((
         Streams {
-            mode: mode(head[0] as u16 as i16),
+            mode: Bound::of_exponent(head[0] as u16 as i16).mode(),
             words: streams.collect::<Option<_>>()?,
         },
         head.len(),
@@ -185,8 +169,16 @@ mod tests {
         let boxes = Boxes::new(Element::F32, 8000, &axes, 1000).unwrap();
         let mut room = vec![0; 1000];
         let exponent = encode(&boxes, &values, None, &mut room).unwrap();
-        assert!(try_bound(&boxes, &values, exponent, &mut room.clone()).is_some());
-        assert!(try_bound(&boxes, &values, exponent - 1, &mut room.clone()).is_none());
+        let fits = |exponent| {
+            try_bound(
+                &boxes,
+                &values,
+                Bound::of_exponent(exponent),
+                &mut room.clone(),
+            )
+            .is_some()
+        };
+        assert!(fits(exponent) && !fits(exponent - 1));
         for hint in [exponent, exponent - 3, exponent + 9, 1000, -1000] {
             let found = encode(&boxes, &values, Some(hint), &mut room).unwrap();
             assert_eq!(found, exponent, "from {hint}");

@@ -8,6 +8,8 @@ pub trait Float: zfp::Value + zfp_rs::ZfpScalar + Cast + Into<f64> + PartialOrd 
     const ELEMENT: Element;
     /// The leading one among them.
     const MANTISSA_BITS: i16;
+    /// Integers of a block that has magnitudes of two to this and more become values by a normal factor.
+    const LEAST_BOUND: i16;
 
     /// Values from this magnitude up, infinities and NaN are not coded: rounding could carry them to
     /// infinity.
@@ -27,6 +29,7 @@ pub trait Float: zfp::Value + zfp_rs::ZfpScalar + Cast + Into<f64> + PartialOrd 
 impl Float for f32 {
     const ELEMENT: Element = Element::F32;
     const MANTISSA_BITS: i16 = 24;
+    const LEAST_BOUND: i16 = -96;
 
     fn is_codable(self) -> bool {
         self.to_bits() & 0x7fff_ffff < 252 << 23
@@ -66,6 +69,7 @@ impl Float for f32 {
 impl Float for f64 {
     const ELEMENT: Element = Element::F64;
     const MANTISSA_BITS: i16 = 53;
+    const LEAST_BOUND: i16 = -960;
 
     fn is_codable(self) -> bool {
         self.to_bits() & 0x7fff_ffff_ffff_ffff < 2044 << 52

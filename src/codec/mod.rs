@@ -4,6 +4,7 @@
 //! GPU, codes them all. The payload of a message is, in this order: the mask (where there is one), the
 //! scales of the field axis (where there is one), and the ZFP streams, 16-bit floats or lossless chunks.
 
+mod bound;
 mod boxes;
 mod cast;
 mod decode;
@@ -31,7 +32,7 @@ pub use mask::{fill_values, without_fill_values};
 pub use quality::ErrorSample;
 pub use round_trip::{Returned, round_trip};
 pub use speed::speed;
-pub use trial::{Window, focus, magnitude_spread, roughness, trial};
+pub use trial::{Goal, Window, focus, magnitude_spread, roughness, trial};
 
 /// How the payload of a message was coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

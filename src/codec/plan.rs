@@ -52,7 +52,7 @@ impl Plan {
 }
 
 /// The smooth axes, the fastest first; a flat message is one of them.
-fn smooth(axes: &Axes, count: usize) -> Vec<(usize, usize)> {
+pub fn smooth(axes: &Axes, count: usize) -> Vec<(usize, usize)> {
     if axes.is_empty() {
         return vec![(1, count)];
     }

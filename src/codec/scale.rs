@@ -85,6 +85,12 @@ pub fn exponent_of(magnitude: f64) -> i16 {
     }
 }
 
+/// 2 to the `exponent`, also where it is no normal number.
+pub fn power_of_two(exponent: i16) -> f64 {
+    let half = exponent / 2;
+    2f64.powi(half.into()) * 2f64.powi((exponent - half).into())
+}
+
 /// The values with every field scaled to a typical magnitude of about one; the exponents go to `words`.
 pub fn apply<T: Float>(values: &[T], fields: &Fields, words: &mut [u64]) -> Vec<T> {
     let exponents = exponents(values, fields);

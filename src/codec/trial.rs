@@ -1,9 +1,11 @@
 //! What a layout would be worth, found by coding a part of a message along it.
 
+use super::bound::Bound;
+use super::boxes::Boxes;
 use super::float::Float;
-use super::plan::Plan;
-use super::{Coding, Element, decode, fit, mask, scale, zfp};
-use crate::layout::Axes;
+use super::plan::{self, Plan};
+use super::{Coding, Element, decode, fit, lossless, mask, scale, zfp};
+use crate::layout::{Axes, without_scales};
 
 /// A box within a message, cut out along a layout's axes.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +32,19 @@ impl Window {
     }
 }
 
-/// The error of a window that is coded at `rate` bits per value, evenly or fitted: the root mean square of
+/// What a message is to come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// So many bits per value.
+    Rate(f64),
+    /// No larger absolute error.
+    Tolerance(f64),
+    /// No error at all.
+    Exact,
+}
+
+/// What a window loses when it is coded for a goal. Where errors are bounded that is 2 to the bits per value, as a
+/// bit more halves errors. At a rate it is the error, with bits shared out evenly or fitted: the root mean square of
 /// the errors of the lanes. A lane is every `lanes`-th value of the message, so that with several
 /// quantities side by side the small ones count as much as the large ones; its error is relative to its
 /// typical magnitude, (mean of √|x|)², so that a mean that is stored beside anomalies does not hide them.
@@ -43,7 +57,7 @@ pub unsafe fn trial(
     element: Element,
     values: *const u8,
     window: &Window,
-    rate: f64,
+    goal: Goal,
     lanes: usize,
     fitted: bool,
     holes: &[bool],
@@ -53,11 +67,11 @@ pub unsafe fn trial(
         match element {
             Element::F32 => {
                 let values = values.cast::<f32>();
-                try_elements(element, values, window, rate, lanes, fitted, holes)
+                try_elements(values, window, goal, lanes, fitted, holes)
             }
             Element::F64 => {
                 let values = values.cast::<f64>();
-                try_elements(element, values, window, rate, lanes, fitted, holes)
+                try_elements(values, window, goal, lanes, fitted, holes)
             }
         }
     }
@@ -66,10 +80,9 @@ pub unsafe fn trial(
 /// # Safety
 /// As [`trial`].
 unsafe fn try_elements<T: Float>(
-    element: Element,
     message: *const T,
     window: &Window,
-    rate: f64,
+    goal: Goal,
     lanes: usize,
     fitted: bool,
     holes: &[bool],
@@ -83,21 +96,26 @@ unsafe fn try_elements<T: Float>(
     if !values.iter().all(|value| value.is_codable()) {
         return None;
     }
-    let mut words = vec![0u64; (values.len() as f64 * rate / 64.0).ceil() as usize];
-    let plan = Plan::new(
-        Coding::Zfp,
-        element,
-        values.len(),
-        &window.axes,
-        words.len(),
-    )?;
     let is_hole: Vec<bool> = indices
         .iter()
         .map(|&index| holes.get(index).copied().unwrap_or(false))
         .collect();
     if is_hole.contains(&true) {
-        mask::fill_holes(&mut values, &is_hole, &plan.smooth);
+        let smooth = plan::smooth(&window.axes, values.len());
+        mask::fill_holes(&mut values, &is_hole, &smooth);
     }
+    let Goal::Rate(rate) = goal else {
+        let words = words_along(&values, &window.axes, goal)?;
+        return Some((words as f64 * 64.0 / values.len() as f64).exp2());
+    };
+    let mut words = vec![0u64; (values.len() as f64 * rate / 64.0).ceil() as usize];
+    let plan = Plan::new(
+        Coding::Zfp,
+        T::ELEMENT,
+        values.len(),
+        &window.axes,
+        words.len(),
+    )?;
     let (scales, streams) = words.split_at_mut(plan.scale_words());
     let scaled = plan
         .fields
@@ -127,6 +145,22 @@ unsafe fn try_elements<T: Float>(
         wanted.map(|((index, _), pair)| (pair, index % lanes)),
         lanes,
     ))
+}
+
+/// The words that values take where errors are bounded; `None` where coding would not make them shorter.
+fn words_along<T: Float>(values: &[T], axes: &Axes, goal: Goal) -> Option<usize> {
+    let mut axes = axes.clone();
+    without_scales(&mut axes, values.len());
+    let boxes = Boxes::new(T::ELEMENT, values.len(), &axes, Boxes::UNLIMITED)?;
+    let mut room = vec![0u64; size_of_val(values).div_ceil(8)];
+    match goal {
+        Goal::Tolerance(tolerance) => {
+            let peak = fit::peak(values);
+            let (bound, _) = Bound::of_tolerance::<T>(tolerance, boxes.dims(), peak);
+            fit::encode_bounded(&boxes, values, bound, &mut room)
+        }
+        _ => lossless::encode(&boxes, values, &mut room),
+    }
 }
 
 fn lane_error<'a, T: Float>(

@@ -4,12 +4,11 @@ use super::context::Context;
 use super::message::Message;
 use super::side::Side;
 use crate::codec::Coding;
-use crate::layout::{Axes, Inference, Kind, Layout, MAX_AXES, Pattern, Specimen, common_divisor};
+use crate::layout::{
+    Axes, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor, without_scales,
+};
 use crate::registry::Registration;
 use crate::wire::fnv1a;
-
-/// Bits per value that layouts are compared at where there is no rate.
-const SEARCH_RATE: f64 = 16.0;
 
 /// Gives every message its axes. `specimen` is where the values of the longest one are. Returns the pattern
 /// under which these were looked for.
@@ -44,15 +43,10 @@ pub unsafe fn choose(
         complex: coded.complex,
         divisor: common_divisor(counts),
     };
-    let rate = if context.terms.is_variable() {
-        SEARCH_RATE
-    } else {
-        context.terms.rate
-    };
     let specimen = Specimen {
         values: specimen,
         count: coded.count,
-        rate,
+        goal: context.terms.goal(),
         datatype: &side.datatype_extents(context.mpi),
         given: &given,
         bits: context.settings.bits,
@@ -70,19 +64,6 @@ pub unsafe fn choose(
         }
     }
     Some(pattern)
-}
-
-/// Axes for errors that are bounded one and all: a scale would change what is allowed, and small fields are safe
-/// beside large ones.
-fn without_scales(axes: &mut Axes, count: usize) {
-    if axes.is_empty() {
-        axes.extend(u32::try_from(count).map(|count| (Kind::Smooth, count)));
-    }
-    for (kind, _) in axes {
-        if *kind == Kind::Field {
-            *kind = Kind::Smooth;
-        }
-    }
 }
 
 /// The user's layouts, where one fits a message of the call. Says once if they never do.

@@ -74,8 +74,8 @@ impl Outgoing {
         pattern: Option<Pattern>,
         parts: &mut [Part],
     ) -> Vec<Result<Encoded, Refusal>> {
-        let bits = |part: &Part| match (context.terms.exponent(), pattern) {
-            (Some(exponent), _) => Bits::Bounded(exponent),
+        let bits = |part: &Part| match (context.terms.tolerance, pattern) {
+            (Some(tolerance), _) => Bits::Bounded(tolerance),
             (None, Some(pattern)) => {
                 let piece = (part.message.peer, part.segment);
                 self.inference.bits(pattern, piece)

@@ -12,7 +12,7 @@ use super::context::Context;
 use super::engine::Engine;
 use super::form::{Form, form_between};
 use super::side::Side;
-use crate::codec;
+use crate::codec::{self, Element};
 use crate::mpi::Result;
 use std::ffi::c_int;
 use trial::Trial;
@@ -59,11 +59,12 @@ impl Default for Phase {
 #[derive(Default)]
 struct Plain {
     seconds: f64,
-    /// Bytes to other ranks, and what they would be if compressed.
+    /// Bytes to other ranks, what they would be if compressed, and how many of them are values to be coded.
     bytes: f64,
     bytes_compressed: f64,
-    /// Seconds to code and decode what would be compressed.
-    codec_seconds: f64,
+    bytes_coded: f64,
+    /// What these values are, in the last call that had any.
+    element: Option<Element>,
     /// The most bytes of any call, of any rank as far as reduced.
     largest: usize,
 }
@@ -140,32 +141,24 @@ impl Tuner {
             largest,
             ..
         } = self.plain;
-        let promised = self.plain.promised_seconds();
-        let [plain, promised, size, largest] = most(
-            context,
-            [
-                ticks(seconds),
-                ticks(promised),
-                units(bytes as usize),
-                units(largest),
-            ],
-        )?;
-        let took_a_while = f64::from(plain) >= PLAIN_SECONDS * TICKS;
-        if !took_a_while {
+        let sums = [ticks(seconds), units(bytes as usize), units(largest)];
+        let [plain, size, largest] = most(context, sums)?;
+        let plain = f64::from(plain) / TICKS;
+        if plain < PLAIN_SECONDS {
             self.phase = Phase::Waiting(2 * self.calls);
-        } else if f64::from(promised) < WORTH * f64::from(plain) {
-            let cost = f64::from(plain) / TICKS / f64::from(size.max(1));
-            let trial = Trial::new(candidates, largest, cost);
-            self.phase = Phase::Trying(trial);
-            return self.go_on_trying(context, source, None);
-        } else {
-            self.reason = format!(
-                "plain, because coding would make {:.3} s of calls take {:.3} s (by the model)",
-                f64::from(plain) / TICKS,
-                f64::from(promised) / TICKS
-            );
-            self.settle(Engine::Plain);
+            return Ok(self.plain(context, source));
         }
+        let [promised] = most(context, [ticks(self.plain.promised_seconds(context))])?;
+        let promised = f64::from(promised) / TICKS;
+        if promised < WORTH * plain {
+            let cost = plain / f64::from(size.max(1));
+            self.phase = Phase::Trying(Trial::new(candidates, largest, cost));
+            return self.go_on_trying(context, source, None);
+        }
+        self.reason = format!(
+            "plain, because coding would make {plain:.3} s of calls take {promised:.3} s (by the model)"
+        );
+        self.settle(Engine::Plain);
         Ok(self.plain(context, source))
     }
 
@@ -212,9 +205,8 @@ impl Plain {
                 Form::Coded(coded) => {
                     let share = terms.expected_share(coded.element);
                     self.bytes_compressed += bytes as f64 * share;
-                    let threads = context.settings.threads;
-                    let speed = codec::speed(terms.coding, coded.element, terms.rate, threads);
-                    self.codec_seconds += bytes as f64 / speed;
+                    self.bytes_coded += bytes as f64;
+                    self.element = Some(coded.element);
                 }
             }
         }
@@ -222,9 +214,13 @@ impl Plain {
     }
 
     /// What the same calls would take if they were compressed, by the model.
-    fn promised_seconds(&self) -> f64 {
+    fn promised_seconds(&self, context: Context) -> f64 {
         let on_the_link = self.seconds * self.bytes_compressed / self.bytes.max(1.0);
-        on_the_link.max(self.codec_seconds)
+        let (terms, threads) = (context.terms, context.settings.threads);
+        let in_the_codec = self.element.map_or(0.0, |element| {
+            self.bytes_coded / codec::speed(terms.coding, element, terms.rate, threads)
+        });
+        on_the_link.max(in_the_codec)
     }
 }
 

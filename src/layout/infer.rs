@@ -4,7 +4,7 @@
 //! on two ranks: neither the data nor the time that is looked at.
 
 use super::{Axes, Axis, Kind, Layout, candidates};
-use crate::codec::{self, Element, Float, Window};
+use crate::codec::{self, Element, Float, Goal, Window};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ pub struct Pattern {
 pub struct Specimen<'a> {
     pub values: *const u8,
     pub count: usize,
-    pub rate: f64,
+    pub goal: Goal,
     /// The extents of its datatype, fastest first.
     pub datatype: &'a [usize],
     /// Layouts to choose from, first choice first; none to find one.
@@ -186,7 +186,7 @@ impl Inference {
 pub fn infer<T: Float>(
     values: &[T],
     divisor: usize,
-    rate: f64,
+    goal: Goal,
     given: &[Layout],
     bits: Option<BitsPolicy>,
 ) -> (Layout, BitsPolicy) {
@@ -202,7 +202,7 @@ pub fn infer<T: Float>(
     let specimen = Specimen {
         values: values.as_ptr().cast(),
         count: values.len(),
-        rate,
+        goal,
         datatype: &[],
         given,
         bits,
@@ -288,7 +288,12 @@ unsafe fn best_as_it_is(
         let error = error_along(layout, BitsPolicy::Fitted)?;
         Some((error, layout.clone()))
     });
-    match specimen.bits {
+    let bits = match specimen.goal {
+        Goal::Rate(_) => specimen.bits,
+        // There is nothing to share out.
+        Goal::Tolerance(_) | Goal::Exact => Some(BitsPolicy::Even),
+    };
+    match bits {
         Some(BitsPolicy::Even) => (simplest(layouts).1, BitsPolicy::Even),
         Some(BitsPolicy::Fitted) => (simplest(fitted.collect()).1, BitsPolicy::Fitted),
         None => {
@@ -332,7 +337,7 @@ fn contest(
     scored
 }
 
-/// The error of the message around `focus` when it is coded along a layout.
+/// What the message loses around `focus` when it is coded along a layout (see [`codec::trial`]).
 ///
 /// # Safety
 /// As [`Inference::choose`].
@@ -346,10 +351,10 @@ unsafe fn error_along(
     holes: &[bool],
 ) -> Option<f64> {
     let window = window(&layout.resolve(specimen.count)?, focus, lanes);
-    let Specimen { values, rate, .. } = specimen;
+    let Specimen { values, goal, .. } = specimen;
     let fitted = bits == BitsPolicy::Fitted;
     // SAFETY: the window is a part of the message.
-    unsafe { codec::trial(pattern.element, values, &window, rate, lanes, fitted, holes) }
+    unsafe { codec::trial(pattern.element, values, &window, goal, lanes, fitted, holes) }
 }
 
 /// A box of a message that holds `focus`, about as long along each smooth axis. Axes within the `lanes` are
@@ -449,7 +454,9 @@ mod tests {
     use super::*;
 
     fn inferred(values: &[f32], divisor: usize, rate: f64) -> String {
-        infer(values, divisor, rate, &[], None).0.to_string()
+        infer(values, divisor, Goal::Rate(rate), &[], None)
+            .0
+            .to_string()
     }
 
     /// Something smooth in three directions, with some small structure.

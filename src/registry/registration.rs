@@ -1,7 +1,7 @@
 //! What a registered communicator carries.
 
 use super::agreement::Proposal;
-use crate::codec::{Coding, Element};
+use crate::codec::{Coding, Element, Goal};
 use crate::exchange::{Backoff, Choice, Outgoing, Pool, Staging, Tuners};
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi, Result};
@@ -47,13 +47,13 @@ impl Terms {
         }
     }
 
-    /// The exponent of the largest power of two that is not above the tolerance: libzfp's error bound.
-    pub fn exponent(&self) -> Option<i16> {
-        let tolerance = self.tolerance?;
-        let exponent = tolerance.log2().floor() as i16;
-        // The logarithm may be rounded up to a whole number.
-        let is_above = 2f64.powi(exponent.into()) > tolerance;
-        Some(exponent - i16::from(is_above))
+    /// What layouts are compared by.
+    pub fn goal(&self) -> Goal {
+        match self.tolerance {
+            _ if self.coding == Coding::Lossless => Goal::Exact,
+            Some(tolerance) => Goal::Tolerance(tolerance),
+            None => Goal::Rate(self.rate),
+        }
     }
 
     /// Bytes on the wire of a compressed message, at most; exactly where the data do not decide it.

@@ -16,12 +16,27 @@ impl Transposed {
     }
 
     pub fn along(mpi: Mpi, field: &Field, ranks: usize, rate: u32, layout: &str) -> Self {
+        let rate = ("TRANSPRESS_RATE", rate.to_string());
+        Self::with(
+            mpi,
+            field,
+            ranks,
+            [rate, ("TRANSPRESS_LAYOUT", layout.into())],
+        )
+    }
+
+    /// Under variables of the environment.
+    pub fn with<const N: usize>(
+        mpi: Mpi,
+        field: &Field,
+        ranks: usize,
+        variables: [(&str, String); N],
+    ) -> Self {
         let transpose = Transpose::new(field.extents, ranks);
         let relay = Relay::alltoallv(mpi, ranks, "float", transpose.table.clone());
-        let arrived = relay
-            .env("TRANSPRESS_RATE", rate)
-            .env("TRANSPRESS_LAYOUT", layout)
-            .send(&transpose.cut(&field.values));
+        let set = |relay: Relay, (name, value): (&str, String)| relay.env(name, value);
+        let relay = variables.into_iter().fold(relay, set);
+        let arrived = relay.send(&transpose.cut(&field.values));
         Self { arrived, transpose }
     }
 

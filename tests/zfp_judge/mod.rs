@@ -82,6 +82,9 @@ impl Libzfp {
                 Mode::Accuracy { tolerance } => {
                     zfp_stream_set_accuracy(stream, tolerance);
                 }
+                Mode::Bound { exponent, .. } => {
+                    zfp_stream_set_params(stream, 1, 16658, 64, exponent);
+                }
             }
             Libzfp {
                 stream,
@@ -124,7 +127,7 @@ impl Drop for Libzfp {
 pub fn largest_stream(grid: &Grid, mode: Mode) -> usize {
     match mode {
         Mode::Rate { block_bits } => grid.blocks() * block_bits as usize / 64 + 2,
-        Mode::Accuracy { .. } => grid.blocks() * LONGEST_BLOCK.min(70) + 2,
+        Mode::Accuracy { .. } | Mode::Bound { .. } => grid.blocks() * LONGEST_BLOCK.min(70) + 2,
     }
 }
 

@@ -6,15 +6,15 @@ use super::errors::Tally;
 use super::input::{Field, Values};
 use super::message::{self, Message};
 use super::result::{Axis, Messages, Named, Row, Variable, Verdict};
-use crate::codec::{self, Bits, Coding, Float, Guard, Refusal};
-use crate::layout::{Axes, BitsPolicy, Kind, Layout, common_divisor, infer};
-use crate::wire::{HEADER_BYTES, wire_bytes};
+use crate::codec::{self, Bits, Coding, Float, Goal, Guard, Refusal};
+use crate::layout::{Axes, BitsPolicy, Kind, Layout, common_divisor, infer, without_scales};
+use crate::wire::{HEADER_BYTES, raw_wire_bytes, wire_bytes};
 
 /// What is to be compared.
 pub struct Plan {
-    pub rates: Vec<f64>,
-    /// Rates of the curves.
-    pub curve: Vec<f64>,
+    pub goals: Vec<Goal>,
+    /// Those of the curves.
+    pub curve: Vec<Goal>,
     /// Layouts beside the usual ones.
     pub layouts: Vec<Layout>,
     pub ranks: Option<usize>,
@@ -60,16 +60,16 @@ fn of_values<T: Float>(field: &Field, values: &[T], plan: &Plan) -> Result<Varia
     }
     let choices = choices(extents, plan);
     let mut results = Vec::new();
-    for &rate in &plan.rates {
-        results.extend(bench.compare(&choices, rate)?);
+    for &goal in &plan.goals {
+        results.extend(bench.compare(&choices, goal)?);
     }
     for (codec, coding) in [("fp16", Coding::Fp16), ("bf16", Coding::Bf16)] {
         let ways = vec![Way::default(); bench.sent.len()];
-        results.push(bench.row(codec, coding, CAST_RATE, &ways));
+        results.push(bench.row(codec, coding, Goal::Rate(CAST_RATE), &ways));
     }
     let mut curve = Vec::new();
-    for &rate in &plan.curve {
-        curve.extend(bench.compare(&choices, rate)?);
+    for &goal in &plan.curve {
+        curve.extend(bench.compare(&choices, goal)?);
     }
     let axes = field.axes.iter();
     Ok(Variable {
@@ -182,14 +182,18 @@ impl<T: Float> Bench<'_, T> {
     }
 
     /// A row per layout. Layouts that come to the same are coded once.
-    fn compare(&self, choices: &[Choice], rate: f64) -> Result<Vec<Row>, String> {
+    fn compare(&self, choices: &[Choice], goal: Goal) -> Result<Vec<Row>, String> {
+        let (codec, coding) = match goal {
+            Goal::Exact => ("lossless", Coding::Lossless),
+            Goal::Rate(_) | Goal::Tolerance(_) => ("zfp", Coding::Zfp),
+        };
         let mut done: Vec<(Vec<Way>, Row)> = Vec::new();
         for choice in choices {
-            let ways = self.ways(choice, rate)?;
+            let ways = self.ways(choice, goal)?;
             let known = done.iter().find(|(known, _)| *known == ways);
             let mut row = match known {
                 Some((_, row)) => row.clone(),
-                None => self.row("zfp", Coding::Zfp, rate, &ways),
+                None => self.row(codec, coding, goal, &ways),
             };
             row.layout = Some(named(choice, &ways));
             done.push((ways, row));
@@ -199,7 +203,7 @@ impl<T: Float> Bench<'_, T> {
 
     /// How each message that is sent is coded. As in a call, every sender decides by its largest message to
     /// another rank, and the counts of all its messages, the one to itself included.
-    fn ways(&self, choice: &Choice, rate: f64) -> Result<Vec<Way>, String> {
+    fn ways(&self, choice: &Choice, goal: Goal) -> Result<Vec<Way>, String> {
         let mut found: BTreeMap<usize, (Layout, BitsPolicy)> = BTreeMap::new();
         let mut ways = Vec::new();
         for message in &self.sent {
@@ -207,13 +211,15 @@ impl<T: Float> Bench<'_, T> {
             let (layout, bits) = match found.get(&message.sender) {
                 Some(known) => known,
                 None => {
-                    let decided = self.decide(choice, message, rate)?;
+                    let decided = self.decide(choice, message, goal)?;
                     found.entry(message.sender).or_insert(decided)
                 }
             };
             let found_axes = || layout.resolve(message.values.len()).unwrap_or_default();
             let mut axes = axes.unwrap_or_else(found_axes);
-            if matches!(axes[..], [(Kind::Smooth, _)]) {
+            if !matches!(goal, Goal::Rate(_)) {
+                without_scales(&mut axes, message.values.len());
+            } else if matches!(axes[..], [(Kind::Smooth, _)]) {
                 axes.clear();
             }
             ways.push(Way { axes, bits: *bits });
@@ -226,7 +232,7 @@ impl<T: Float> Bench<'_, T> {
         &self,
         choice: &Choice,
         message: &Message<T>,
-        rate: f64,
+        goal: Goal,
     ) -> Result<(Layout, BitsPolicy), String> {
         let by_sender = |other: &&Message<T>| other.sender == message.sender;
         let all = self.all.iter().filter(by_sender);
@@ -243,7 +249,7 @@ impl<T: Float> Bench<'_, T> {
         Ok(infer(
             &largest.values,
             divisor,
-            rate,
+            goal,
             &given,
             self.plan.bits,
         ))
@@ -262,41 +268,67 @@ impl<T: Float> Bench<'_, T> {
         }
     }
 
-    fn row(&self, codec: &'static str, coding: Coding, rate: f64, ways: &[Way]) -> Row {
+    fn row(&self, codec: &'static str, coding: Coding, goal: Goal, ways: &[Way]) -> Row {
         let mut tally = Tally::default();
-        let (mut before, mut wire, mut escaped) = (0, 0, 0);
+        let (mut before, mut wire, mut sent) = (0, 0, 0);
         let (mut refusals, mut fitted, mut even) = (Vec::new(), false, false);
         for (message, way) in self.sent.iter().zip(ways) {
             let count = message.values.len();
-            let (raw, coded) = (count * T::ELEMENT.bytes(), wire_bytes(count, rate));
-            before += raw as u64;
-            wire += coded as u64;
+            let raw = count * T::ELEMENT.bytes();
+            // The coded message, at most, and what goes where it is refused.
+            let (room, refused) = match goal {
+                Goal::Rate(rate) => (wire_bytes(count, rate), wire_bytes(count, rate) + raw),
+                Goal::Tolerance(_) | Goal::Exact => {
+                    let longest = raw_wire_bytes(count, T::ELEMENT);
+                    (longest, longest)
+                }
+            };
             let through = |guard: Guard| {
-                let words = (coded - HEADER_BYTES) / 8;
-                let bits = match way.bits {
-                    BitsPolicy::Even => Bits::Even,
-                    BitsPolicy::Fitted => Bits::Fitted(None),
+                let words = (room - HEADER_BYTES) / 8;
+                let bits = match (goal, way.bits) {
+                    (Goal::Tolerance(tolerance), _) => Bits::Bounded(tolerance),
+                    (_, BitsPolicy::Even) => Bits::Even,
+                    (_, BitsPolicy::Fitted) => Bits::Fitted(None),
                 };
                 let (values, threads) = (&message.values, self.plan.threads);
                 codec::round_trip(coding, values, &way.axes, bits, words, guard, threads)
             };
-            let guard = Guard::of(self.plan.guard);
+            let mut guard = Guard::of(self.plan.guard);
+            if !matches!(goal, Goal::Rate(_)) {
+                guard.error = None;
+            }
+            let guarded = through(guard);
+            refusals.extend(guarded.as_ref().err().copied());
+            let is_refused = guarded.is_err();
             // What the guard holds back is of interest too.
-            let returned = through(guard).or_else(|refusal| {
-                refusals.push(refusal);
-                escaped += raw as u64;
-                through(Guard::OFF)
-            });
-            if let Ok(returned) = returned {
-                fitted |= returned.encoded.exponent.is_some();
-                even |= returned.encoded.exponent.is_none();
-                tally.add(message, &returned.values);
+            let returned = guarded.or_else(|_| through(Guard::OFF));
+            let coded = returned
+                .as_ref()
+                .map_or(room, |returned| HEADER_BYTES + 8 * returned.encoded.words);
+            before += raw as u64;
+            wire += coded as u64;
+            sent += if is_refused { refused } else { coded } as u64;
+            match returned {
+                Ok(returned) => {
+                    fitted |= returned.encoded.exponent.is_some();
+                    even |= returned.encoded.exponent.is_none();
+                    tally.add(message, &returned.values);
+                }
+                Err(_) if matches!(goal, Goal::Rate(_)) => {}
+                Err(_) => tally.add(message, &message.values),
             }
         }
         let values: usize = self.sent.iter().map(|message| message.values.len()).sum();
         Row {
             codec,
-            rate,
+            rate: match goal {
+                Goal::Rate(rate) => Some(rate),
+                Goal::Tolerance(_) | Goal::Exact => None,
+            },
+            tolerance: match goal {
+                Goal::Tolerance(tolerance) => Some(tolerance),
+                Goal::Rate(_) | Goal::Exact => None,
+            },
             layout: None,
             bits: match (even, fitted) {
                 _ if coding != Coding::Zfp => None,
@@ -314,7 +346,7 @@ impl<T: Float> Bench<'_, T> {
                 messages: self.sent.len(),
                 raw_messages: refusals.len(),
                 reason: refusals.first().map(reason),
-                bytes_sent: wire + escaped,
+                bytes_sent: sent,
             },
         }
     }

@@ -196,7 +196,7 @@ fn histogram(row: &Row, decades: &[i32]) -> String {
         Some(_) => format!(", {}", table::layout(row)),
         None => String::new(),
     };
-    let title = format!("{} {} bits{layout}: % of blocks", row.codec, row.rate);
+    let title = format!("{} {}{layout}: % of blocks", row.codec, table::asked(row));
     let mut svg = open(LEFT + WIDTH + 22.0, TOP + HEIGHT + 44.0, &title);
     label(&mut svg, "start", [2.0, 13.0], &title);
     for percent in [0.0, 50.0, 100.0] {

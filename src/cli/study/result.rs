@@ -51,7 +51,9 @@ pub struct Messages {
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     pub codec: &'static str,
-    pub rate: f64,
+    /// What was asked for: bits per value, or a largest error, or neither: no error.
+    pub rate: Option<f64>,
+    pub tolerance: Option<f64>,
     /// `None` for codecs that take each value by itself.
     pub layout: Option<Named>,
     /// How bits are shared out over the blocks of a message: even, fitted, or mixed where messages differ.

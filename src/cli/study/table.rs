@@ -5,13 +5,14 @@ use std::fmt::Write;
 use super::result::{Blocks, Results, Row, Variable};
 
 /// The columns of the table, and the side their cells stand at.
-pub const COLUMNS: [(&str, Side); 14] = [
+pub const COLUMNS: [(&str, Side); 15] = [
     ("codec", Side::Left),
-    ("rate", Side::Right),
+    ("asked", Side::Right),
     ("layout", Side::Left),
     ("bits", Side::Left),
     ("MB before", Side::Right),
     ("MB wire", Side::Right),
+    ("bits/value", Side::Right),
     ("ratio", Side::Right),
     ("mean rel", Side::Right),
     ("max abs", Side::Right),
@@ -51,7 +52,7 @@ pub fn title(results: &Results) -> String {
 }
 
 pub const LEGEND: &str = "\
-MB: 10^6 bytes, header included; mean rel: mean of |x-x'|/|x| where x is not 0; rel L2: |x-x'|/|x| as vectors;
+MB: 10^6 bytes, header included; bits/value: on the wire; mean rel: mean of |x-x'|/|x| where x is not 0; rel L2: |x-x'|/|x| as vectors;
 worst block: the 4x4x4 block of the largest rel L2, and its first x,y,z; fill exact: share of fill values that
 came back bit for bit; guard: what the library would send as it is, exactly, and why.";
 
@@ -135,8 +136,17 @@ pub fn layout(row: &Row) -> String {
     format!("{} {}{others}", layout.name, layout.axes)
 }
 
+/// What the codec was asked for: `16 bits`, `±0.1`, or nothing.
+pub fn asked(row: &Row) -> String {
+    match (row.rate, row.tolerance) {
+        (Some(rate), _) => format!("{rate} bits"),
+        (_, Some(tolerance)) => format!("±{tolerance}"),
+        (None, None) => "-".into(),
+    }
+}
+
 /// One cell per column.
-pub fn cells(row: &Row) -> [String; 14] {
+pub fn cells(row: &Row) -> [String; 15] {
     let megabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);
     let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2e}"));
     let errors = row.errors.as_ref();
@@ -144,11 +154,12 @@ pub fn cells(row: &Row) -> [String; 14] {
     let exact = errors.and_then(|errors| errors.fill_values_exact);
     [
         row.codec.into(),
-        row.rate.to_string(),
+        asked(row),
         layout(row),
         row.bits.unwrap_or("-").into(),
         megabytes(row.bytes_before),
         megabytes(row.bytes_wire),
+        format!("{:.2}", row.bits_per_value),
         format!("{:.2}", row.ratio),
         number(errors.and_then(|errors| errors.mean_relative)),
         errors.map_or("-".into(), |errors| plain(errors.max_absolute)),
@@ -227,7 +238,7 @@ fn histogram(variable: &Variable) -> Vec<Vec<String>> {
         _ => format!("{share:.1}"),
     };
     let mut lines: Vec<Vec<String>> = vec![
-        ["codec", "rate", "layout", "exact"]
+        ["codec", "asked", "layout", "exact"]
             .into_iter()
             .map(String::from)
             .chain(decades.iter().map(|exponent| format!("1e{exponent}")))
@@ -245,16 +256,11 @@ fn histogram(variable: &Variable) -> Vec<Vec<String>> {
             part(blocks.zeros_changed, blocks),
         ];
         lines.push(
-            [
-                row.codec.into(),
-                row.rate.to_string(),
-                layout(row),
-                cell(ends[0]),
-            ]
-            .into_iter()
-            .chain(shares.map(cell))
-            .chain([cell(ends[1])])
-            .collect(),
+            [row.codec.into(), asked(row), layout(row), cell(ends[0])]
+                .into_iter()
+                .chain(shares.map(cell))
+                .chain([cell(ends[1])])
+                .collect(),
         );
     }
     lines

@@ -27,7 +27,7 @@ fn cut(job: usize, grid: &Grid, mode: Mode, threads: usize) -> impl Iterator<Ite
     let blocks = grid.blocks();
     let aligned = match mode {
         Mode::Rate { block_bits } => 64 >> block_bits.trailing_zeros().min(6),
-        Mode::Accuracy { .. } => 1,
+        Mode::Accuracy { .. } | Mode::Bound { .. } => 1,
     };
     let size = (PIECE_VALUES >> (2 * grid.dims)).next_multiple_of(aligned);
     let size = if threads > 1 { size } else { blocks.max(1) };
@@ -220,7 +220,7 @@ fn join(pieces: impl Iterator<Item = Coded>, stream: &mut [u64]) -> Encoded {
 pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize) -> Vec<bool> {
     let is_short = |job: &DecodeJob<T>| match job.mode {
         Mode::Rate { block_bits } => stream_words(&job.grid, block_bits) > job.words,
-        Mode::Accuracy { .. } => false,
+        Mode::Accuracy { .. } | Mode::Bound { .. } => false,
     };
     let mut whole: Vec<bool> = jobs.iter().map(|job| !is_short(job)).collect();
     let pieces: Vec<Piece> = (jobs.iter().enumerate())
@@ -236,7 +236,7 @@ pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize
         let job = shared.job(piece);
         let position = match job.mode {
             Mode::Rate { block_bits } => piece.blocks.start * block_bits as usize,
-            Mode::Accuracy { .. } => 0,
+            Mode::Accuracy { .. } | Mode::Bound { .. } => 0,
         };
         let task = DecodeTask {
             // SAFETY: the caller promised that the stream's words are readable.

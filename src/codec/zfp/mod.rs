@@ -53,6 +53,9 @@ pub enum Mode {
     Rate { block_bits: u32 },
     /// As many bits as the absolute error bound needs (libzfp's fixed accuracy).
     Accuracy { tolerance: f64 },
+    /// As many bits as a bound of 2^`exponent` needs, as above. Encoding codes a block in which all magnitudes are
+    /// below 2^`quiet` as zeros; the stream is one that libzfp decodes all the same.
+    Bound { exponent: i32, quiet: i32 },
 }
 
 /// One grid to be encoded into one stream.

@@ -17,6 +17,8 @@ pub struct Limits {
     /// Bits of every block at fixed rate.
     pub block_bits: Option<usize>,
     pub lowest: LowestExponent,
+    /// Blocks below 2 to this power are encoded as zeros.
+    pub quiet: Option<i32>,
 }
 
 impl Limits {
@@ -25,10 +27,17 @@ impl Limits {
             Mode::Rate { block_bits } => Limits {
                 block_bits: Some(block_bits as usize),
                 lowest: LowestExponent::NONE,
+                quiet: None,
             },
             Mode::Accuracy { tolerance } => Limits {
                 block_bits: None,
                 lowest: LowestExponent::of_tolerance(tolerance),
+                quiet: None,
+            },
+            Mode::Bound { exponent, quiet } => Limits {
+                block_bits: None,
+                lowest: LowestExponent::of_power(exponent),
+                quiet: Some(quiet),
             },
         }
     }
@@ -92,6 +101,9 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
         let sources = unsafe { places.find::<T, S>(task, count, &mut copies) };
         places.look_ahead::<T, S>(task, &mut walk, in_batch(batch + S::BATCH));
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
+        if let Some(quiet) = limits.quiet {
+            headers.silence(quiet + T::BIAS);
+        }
         arch.encode::<T, S>(&headers, &mut planes.0, budget, &mut coded);
         for block in &mut coded[..count] {
             append(block, limits.block_bits, writer);

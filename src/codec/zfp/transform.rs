@@ -50,6 +50,16 @@ impl Headers {
         self.bits[block] = header.bits;
         self.planes[block] = header.planes;
     }
+
+    /// Makes blocks of zeros of those up to a biased exponent.
+    #[inline(always)]
+    pub fn silence(&mut self, biased: i32) {
+        for (bits, planes) in self.bits.iter_mut().zip(&mut self.planes) {
+            let is_quiet = (*bits >> 1) as i32 <= biased;
+            *bits = if is_quiet { 0 } else { *bits };
+            *planes = if is_quiet { 0 } else { *planes };
+        }
+    }
 }
 
 /// The accuracy a stream is coded with: no bit plane whose weight is below 2 to this power matters.
@@ -59,6 +69,10 @@ pub struct LowestExponent(i32);
 impl LowestExponent {
     /// All that the format can hold: fixed rate.
     pub const NONE: LowestExponent = LowestExponent(-1074);
+
+    pub fn of_power(exponent: i32) -> LowestExponent {
+        LowestExponent(exponent.max(Self::NONE.0))
+    }
 
     /// The exponent of the largest power of two not above `tolerance`.
     pub fn of_tolerance(tolerance: f64) -> LowestExponent {
