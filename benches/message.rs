@@ -4,7 +4,7 @@
 //! `cargo bench --bench message` prints medians of several runs, all in one process on one core.
 
 use std::time::Instant;
-use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard};
+use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item};
 use transpress::layout::{Axes, Kind};
 
 const RUNS: usize = 15;
@@ -68,7 +68,7 @@ fn main() {
         let encode = median(|| {
             let mut message = [Encode {
                 coding,
-                element: Element::F32,
+                item: Item::Float(Element::F32),
                 values: values.as_ptr().cast(),
                 count: values.len(),
                 axes: &axes,
@@ -83,7 +83,7 @@ fn main() {
         let decode = median(|| {
             let message = [Decode {
                 coding,
-                element: Element::F32,
+                item: Item::Float(Element::F32),
                 values: back.as_mut_ptr().cast(),
                 count: values.len(),
                 axes: &axes,

@@ -78,7 +78,7 @@ static inline int transpress_set_tolerance(MPI_Comm comm, double absolute) {
   TRANSPRESS_FORWARD_("transpress_set_tolerance", (MPI_Comm, double), (comm, absolute));
 }
 
-/* Collective over comm. What messages of MPI_BYTE hold: "f32", "f64", or "off" (the default: bytes are
+/* Collective over comm. What messages of MPI_BYTE hold: "f32", "f64", "any" (codec lossless alone), or "off" (the default: bytes are
  * not touched). A message whose length is no multiple of the element goes raw. */
 static inline int transpress_set_bytes(MPI_Comm comm, const char *element) {
   TRANSPRESS_FORWARD_("transpress_set_bytes", (MPI_Comm, const char *), (comm, element));

@@ -1,6 +1,6 @@
 //! The public C and Fortran interface; `include/transpress.h` and `include/transpress.f90` describe it.
 
-use crate::codec::Element;
+use crate::codec::{Element, Item};
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi};
 use crate::registry::{self, Known, Registration, Verdict};
@@ -124,8 +124,9 @@ fn set_rate(comm: Handle, rate: f64) -> c_int {
 
 fn set_bytes(comm: Handle, element: Option<&str>) -> c_int {
     let given = match element {
-        Some("f32") => Some(Some(Element::F32)),
-        Some("f64") => Some(Some(Element::F64)),
+        Some("f32") => Some(Some(Item::Float(Element::F32))),
+        Some("f64") => Some(Some(Item::Float(Element::F64))),
+        Some("any") if session::settings().codec == Codec::Lossless => Some(Some(Item::Word(1))),
         Some("off") => Some(None),
         _ => None,
     };

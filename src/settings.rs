@@ -22,7 +22,7 @@ pub use problem::Problem;
 pub use read::{RATES, is_tolerance};
 use table::{Reader, VARIABLES};
 
-use crate::codec::Element;
+use crate::codec::{Element, Item};
 use crate::layout::{BitsPolicy, Layout};
 
 /// What the user asked for. A variable with a problem is at its default here.
@@ -39,7 +39,7 @@ pub struct Settings {
     /// Largest absolute error, instead of a rate.
     pub tolerance: Option<f64>,
     /// What messages of MPI_BYTE hold; `None` leaves them alone.
-    pub bytes: PerComm<Option<Element>>,
+    pub bytes: PerComm<Option<Item>>,
     /// Layouts for every communicator; empty where they are to be found in the data.
     pub layouts: Vec<Layout>,
     /// How the bits of a message are shared out over its blocks; `None` to find out.
@@ -210,7 +210,7 @@ impl Settings {
     /// and its value in one spelling. TRANSPRESS_COMMS must agree too, but it decides whether the
     /// comparison takes place at all, so it cannot be compared here.
     pub fn agreement(&self, name: &str, number: usize) -> Vec<(&'static str, String)> {
-        let bytes = self.bytes.get(name, number).map_or("off", Element::as_str);
+        let bytes = self.bytes.get(name, number).map_or("off", Item::as_str);
         let tolerance = self
             .tolerance
             .map_or("unset".into(), |tolerance| tolerance.to_string());

@@ -16,7 +16,9 @@ pub enum Content {
     Complex(Element),
     /// `MPI_BYTE`, which may stand for anything.
     Bytes,
-    /// Integers, mixtures, long doubles and all else.
+    /// Integers of so many bytes.
+    Integer(u8),
+    /// Mixtures, long doubles and all else.
     Other,
 }
 
@@ -105,7 +107,7 @@ fn walk(mpi: &Mpi, datatype: Handle) -> Result<Walked> {
     }
     if combiner == combiners.f90_integer {
         return Ok(Walked {
-            content: Some(Content::Other),
+            content: Some(integer(size)),
             dense: true,
             derived: false,
         });
@@ -240,6 +242,30 @@ fn predefined(name: &str, size: usize) -> Content {
         "MPI_2REAL" | "MPI_2DOUBLE_PRECISION" => real(size / 2),
         "MPI_2COMPLEX" | "MPI_2DOUBLE_COMPLEX" => complex(size / 2),
         "MPI_BYTE" => Content::Bytes,
+        "MPI_INT"
+        | "MPI_LONG"
+        | "MPI_SHORT"
+        | "MPI_UNSIGNED_SHORT"
+        | "MPI_UNSIGNED"
+        | "MPI_UNSIGNED_LONG"
+        | "MPI_LONG_LONG"
+        | "MPI_LONG_LONG_INT"
+        | "MPI_UNSIGNED_LONG_LONG"
+        | "MPI_SIGNED_CHAR"
+        | "MPI_UNSIGNED_CHAR"
+        | "MPI_INT8_T"
+        | "MPI_INT16_T"
+        | "MPI_INT32_T"
+        | "MPI_INT64_T"
+        | "MPI_UINT8_T"
+        | "MPI_UINT16_T"
+        | "MPI_UINT32_T"
+        | "MPI_UINT64_T"
+        | "MPI_INTEGER"
+        | "MPI_INTEGER1"
+        | "MPI_INTEGER2"
+        | "MPI_INTEGER4"
+        | "MPI_INTEGER8" => integer(size),
         _ => Content::Other,
     }
 }
@@ -248,6 +274,13 @@ fn real(size: usize) -> Content {
     match size {
         4 => Content::Real(Element::F32),
         8 => Content::Real(Element::F64),
+        _ => Content::Other,
+    }
+}
+
+fn integer(size: usize) -> Content {
+    match size {
+        1 | 2 | 4 | 8 => Content::Integer(size as u8),
         _ => Content::Other,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! docs/wire-format.md is the description for readers; this file and that page change together.
 
-use crate::codec::{Coding, Element};
+use crate::codec::{Coding, Element, Item};
 use crate::layout::{Kind, MAX_AXES};
 use std::ops::RangeInclusive;
 
@@ -18,15 +18,24 @@ pub fn wire_bytes(count: usize, rate: f64) -> usize {
 }
 
 /// Bytes of a message whose values are in it as they are: more than any compressed one has.
-pub fn raw_wire_bytes(count: usize, element: Element) -> usize {
-    (HEADER_BYTES + count * element.bytes()).next_multiple_of(8)
+pub fn raw_wire_bytes(count: usize, item: Item) -> usize {
+    (HEADER_BYTES + count * item.bytes()).next_multiple_of(8)
+}
+
+/// Floats by their bytes; other items by theirs and the highest bit.
+fn item_code(item: Item) -> u8 {
+    match item {
+        Item::Float(Element::F32) => 4,
+        Item::Float(Element::F64) => 8,
+        Item::Word(bytes) => 0x80 | bytes,
+    }
 }
 
 /// What only the sender knows, and what lets the receiver check the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub coding: Coding,
-    pub element: Element,
+    pub item: Item,
     /// The values are not coded: they come as they are, in this message or point to point.
     pub escaped: bool,
     /// The payload begins with a mask of fill values.
@@ -105,10 +114,7 @@ impl Header {
         bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         bytes[4] = VERSION;
         bytes[5] = self.coding as u8;
-        bytes[6] = match self.element {
-            Element::F32 => 4,
-            Element::F64 => 8,
-        };
+        bytes[6] = item_code(self.item);
         bytes[7] = u8::from(self.escaped) | u8::from(self.masked) << 1 | u8::from(self.fitted) << 2;
         bytes[8..16].copy_from_slice(&(self.count as u64).to_le_bytes());
         bytes[16..20].copy_from_slice(&((self.wire_bytes / 8) as u32).to_le_bytes());
@@ -130,7 +136,7 @@ impl Header {
     pub fn read(
         bytes: &[u8],
         coding: Coding,
-        element: Element,
+        item: Item,
         counts: RangeInclusive<usize>,
         wire_bytes: usize,
     ) -> Result<Self, Fault> {
@@ -159,7 +165,7 @@ impl Header {
             }
         };
         expect("codec", bytes[5].into(), coding as usize)?;
-        expect("element size", bytes[6].into(), element.bytes())?;
+        expect("element", bytes[6].into(), item_code(item).into())?;
         let count = (u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32) as usize;
         if !counts.contains(&count) {
             expect("count", count, *counts.end())?;
@@ -180,7 +186,7 @@ impl Header {
         let [escaped, masked, fitted] = [1, 2, 4].map(|flag| bytes[7] & flag != 0);
         Ok(Self {
             coding,
-            element,
+            item,
             escaped,
             masked,
             fitted,
@@ -206,7 +212,7 @@ mod tests {
     fn header() -> Header {
         Header {
             coding: Coding::Zfp,
-            element: Element::F64,
+            item: Item::Float(Element::F64),
             escaped: false,
             masked: true,
             fitted: true,
@@ -222,7 +228,7 @@ mod tests {
 
     fn read(bytes: &[u8], of: &Header) -> Result<Header, Fault> {
         let counts = of.count..=of.count;
-        Header::read(bytes, of.coding, of.element, counts, of.wire_bytes)
+        Header::read(bytes, of.coding, of.item, counts, of.wire_bytes)
     }
 
     #[test]
@@ -287,11 +293,11 @@ mod tests {
             read(
                 &bytes,
                 &Header {
-                    element: Element::F32,
+                    item: Item::Float(Element::F32),
                     ..header()
                 }
             ),
-            mismatch("element size", 8, 4)
+            mismatch("element", 8, 4)
         );
     }
 

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard};
+use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item};
 use transpress::layout::Layout;
 use transpress::wire::{self, HEADER_BYTES, Header, fnv1a};
 
@@ -26,7 +26,7 @@ fn message(coding: Coding, rate: f64, layout: &str, bits: Bits, values: &[f32]) 
     let encoded = {
         let mut messages = [Encode {
             coding,
-            element: Element::F32,
+            item: Item::Float(Element::F32),
             values: values.as_ptr().cast(),
             count: COUNT,
             axes: &axes,
@@ -39,7 +39,7 @@ fn message(coding: Coding, rate: f64, layout: &str, bits: Bits, values: &[f32]) 
     };
     let header = Header {
         coding,
-        element: Element::F32,
+        item: Item::Float(Element::F32),
         escaped: false,
         masked: encoded.masked,
         fitted: encoded.exponent.is_some(),
@@ -52,7 +52,14 @@ fn message(coding: Coding, rate: f64, layout: &str, bits: Bits, values: &[f32]) 
 }
 
 fn decoded(bytes: &[u8], coding: Coding) -> Vec<f32> {
-    let header = Header::read(bytes, coding, Element::F32, COUNT..=COUNT, bytes.len()).unwrap();
+    let header = Header::read(
+        bytes,
+        coding,
+        Item::Float(Element::F32),
+        COUNT..=COUNT,
+        bytes.len(),
+    )
+    .unwrap();
     let payload: Vec<u64> = bytes[HEADER_BYTES..]
         .chunks_exact(8)
         .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
@@ -60,7 +67,7 @@ fn decoded(bytes: &[u8], coding: Coding) -> Vec<f32> {
     let mut values = vec![0f32; COUNT];
     let messages = [Decode {
         coding,
-        element: Element::F32,
+        item: Item::Float(Element::F32),
         values: values.as_mut_ptr().cast(),
         count: COUNT,
         axes: &header.axes,

@@ -73,6 +73,30 @@ fn without_loss() {
     }
 }
 
+/// Integers, and bytes where the user says that they may be.
+#[test]
+fn integers_without_loss() {
+    for mpi in BOTH {
+        for (codec, bytes, compressed) in [
+            ("zfp", "off", 0.0),
+            ("lossless", "off", 4.0),
+            ("lossless", "any", 5.0),
+        ] {
+            let output = Run::new(mpi, "integers")
+                .ranks(3)
+                .env("TRANSPRESS_REPORT", "off")
+                .env("TRANSPRESS_COMMS", "all")
+                .env("TRANSPRESS_CODEC", codec)
+                .env("TRANSPRESS_BYTES", bytes)
+                .output()
+                .passes()
+                .complains_of_nothing();
+            // To each of two peers.
+            assert_eq!(output.number("compressed"), 2.0 * compressed, "{output}");
+        }
+    }
+}
+
 #[test]
 fn within_a_tolerance() {
     for mpi in BOTH {

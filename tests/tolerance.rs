@@ -3,7 +3,9 @@
 #![allow(clippy::expect_used)]
 
 use proptest::prelude::*;
-use transpress::codec::{Bits, Coding, Decode, Encode, Float, Guard, Refusal, decode, encode};
+use transpress::codec::{
+    Bits, Coding, Decode, Encode, Float, Guard, Item, Refusal, decode, encode,
+};
 use transpress::layout::{Axes, Layout};
 
 /// A small generator, so that a failing case is a seed and not a page of numbers.
@@ -34,7 +36,7 @@ fn through<T: Float>(
     let mut payload = vec![u64::MAX; 2 * values.len() + 600];
     let mut messages = [Encode {
         coding: Coding::Zfp,
-        element: T::ELEMENT,
+        item: Item::Float(T::ELEMENT),
         values: values.as_ptr().cast(),
         count: values.len(),
         axes,
@@ -46,7 +48,7 @@ fn through<T: Float>(
     let mut back = vec![T::from_f64(f64::NAN); values.len()];
     let messages = [Decode {
         coding: Coding::Zfp,
-        element: T::ELEMENT,
+        item: Item::Float(T::ELEMENT),
         values: back.as_mut_ptr().cast(),
         count: back.len(),
         axes,

@@ -5,13 +5,13 @@ use super::float::Float;
 use super::mask::Mask;
 use super::plan::Plan;
 use super::zfp::DecodeJob;
-use super::{Coding, Element, cast, fit, lossless, scale, zfp};
+use super::{Coding, Element, Item, cast, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
 
 /// One message to be decoded. `values` has room for `count` values, aligned for their type.
 pub struct Decode<'a> {
     pub coding: Coding,
-    pub element: Element,
+    pub item: Item,
     pub values: *mut u8,
     pub count: usize,
     pub axes: &'a Axes,
@@ -33,6 +33,15 @@ pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
     unsafe {
         decode_elements::<f32>(messages, Element::F32, threads, &mut decoded);
         decode_elements::<f64>(messages, Element::F64, threads, &mut decoded);
+    }
+    for (message, decoded) in messages.iter().zip(&mut decoded) {
+        if let Item::Word(width) = message.item {
+            let width = usize::from(width);
+            // SAFETY: the caller promised room for that many bytes.
+            let target =
+                unsafe { std::slice::from_raw_parts_mut(message.values, message.count * width) };
+            *decoded = words::decode(message.payload, width, target);
+        }
     }
     decoded
 }
@@ -58,7 +67,7 @@ unsafe fn decode_elements<T: Float>(
 ) {
     let mut opened: Vec<Opened<T>> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        if message.element == element {
+        if message.item == Item::Float(element) {
             // SAFETY: the caller promised `count` writable, aligned values of this type.
             let target = unsafe {
                 std::slice::from_raw_parts_mut(message.values.cast::<T>(), message.count)
@@ -86,7 +95,11 @@ unsafe fn decode_elements<T: Float>(
 }
 
 /// `None` where the payload cannot be what the message says.
-fn open<'a, T>(index: usize, message: &Decode<'a>, target: &'a mut [T]) -> Option<Opened<'a, T>> {
+fn open<'a, T: Float>(
+    index: usize,
+    message: &Decode<'a>,
+    target: &'a mut [T],
+) -> Option<Opened<'a, T>> {
     let mut words = message.payload;
     let mut mask = None;
     if message.masked {
@@ -104,12 +117,11 @@ fn open<'a, T>(index: usize, message: &Decode<'a>, target: &'a mut [T]) -> Optio
     };
     let Decode {
         coding,
-        element,
         count,
         axes,
         ..
     } = *message;
-    let plan = Plan::new(coding, element, count, axes, room)?;
+    let plan = Plan::new(coding, T::ELEMENT, count, axes, room)?;
     Some(Opened {
         index,
         plan,

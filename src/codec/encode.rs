@@ -10,14 +10,14 @@ use super::plan::Plan;
 use super::quality::Tally;
 use super::scale::Scales;
 use super::survey::{Survey, spread};
-use super::{Coding, Element, cast, fit, lossless, scale, zfp};
+use super::{Coding, Element, Item, cast, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
 use std::borrow::Cow;
 
 /// One message to be coded. `values` holds `count` values, aligned for their type.
 pub struct Encode<'a> {
     pub coding: Coding,
-    pub element: Element,
+    pub item: Item,
     pub values: *const u8,
     pub count: usize,
     /// Empty for a flat message.
@@ -138,7 +138,27 @@ pub unsafe fn encode(
             &mut outcomes,
         );
     }
+    for (message, outcome) in messages.iter_mut().zip(&mut outcomes) {
+        if let Item::Word(width) = message.item {
+            // SAFETY: the caller promised that many readable bytes.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(message.values, message.count * usize::from(width))
+            };
+            *outcome = encode_words(bytes, width, message.payload);
+        }
+    }
     outcomes
+}
+
+fn encode_words(bytes: &[u8], width: u8, payload: &mut [u64]) -> Result<Encoded, Refusal> {
+    let words = words::encode(bytes, width.into(), payload).ok_or(Refusal::NoGain)?;
+    Ok(Encoded {
+        words,
+        masked: false,
+        flat: true,
+        exponent: None,
+        error: None,
+    })
 }
 
 /// A message on its way through the codec.
@@ -173,7 +193,7 @@ unsafe fn encode_elements<T: Float>(
 ) {
     let mut prepared: Vec<Prepared<T>> = Vec::new();
     for (index, message) in messages.iter_mut().enumerate() {
-        if message.element != element {
+        if message.item != Item::Float(element) {
             continue;
         }
         // SAFETY: the caller promised `count` readable, aligned values of this type.
@@ -243,8 +263,7 @@ fn prepare<'a, T: Float>(
         Coding::Lossless => Boxes::UNLIMITED,
         _ => words.len(),
     };
-    let plan_along =
-        |axes: &Axes| Plan::new(message.coding, message.element, values.len(), axes, room);
+    let plan_along = |axes: &Axes| Plan::new(message.coding, T::ELEMENT, values.len(), axes, room);
     let along_axes = plan_along(message.axes);
     let flat = along_axes.is_none();
     if flat && matches!(message.bits, Bits::Bounded(_)) {

@@ -22,10 +22,11 @@ mod scale;
 mod speed;
 mod survey;
 mod trial;
+mod words;
 pub mod zfp;
 
 pub use decode::{Decode, decode};
-pub use element::Element;
+pub use element::{Element, Item};
 pub use encode::{Bits, Encode, Encoded, Guard, Refusal, encode};
 pub use float::Float;
 pub use mask::{fill_values, without_fill_values};

@@ -1,7 +1,7 @@
 //! Values → payload → values, for whoever wants to see what a message does to them.
 
 use super::float::Float;
-use super::{Bits, Coding, Decode, Encode, Encoded, Guard, Refusal, decode, encode};
+use super::{Bits, Coding, Decode, Encode, Encoded, Guard, Item, Refusal, decode, encode};
 use crate::layout::Axes;
 
 /// Values as they come out of a message.
@@ -24,7 +24,7 @@ pub fn round_trip<T: Float>(
     let mut payload = vec![0; payload_words];
     let mut messages = [Encode {
         coding,
-        element: T::ELEMENT,
+        item: Item::Float(T::ELEMENT),
         values: values.as_ptr().cast(),
         count: values.len(),
         axes,
@@ -41,7 +41,7 @@ pub fn round_trip<T: Float>(
     let mut back = vec![T::default(); values.len()];
     let messages = [Decode {
         coding,
-        element: T::ELEMENT,
+        item: Item::Float(T::ELEMENT),
         values: back.as_mut_ptr().cast(),
         count: back.len(),
         axes: if encoded.flat { &flat } else { axes },

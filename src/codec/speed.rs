@@ -1,6 +1,6 @@
 //! How fast this machine codes, measured once.
 
-use super::{Bits, Coding, Element, Float, Guard, round_trip};
+use super::{Bits, Coding, Element, Float, Guard, Item, round_trip};
 use crate::layout::{Axes, Kind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -11,20 +11,21 @@ const EXTENTS: [usize; 3] = [64, 64, 32];
 const RUNS: usize = 3;
 
 /// What a speed was measured for; the rate as its bits.
-type Case = (Coding, Element, u64, usize);
+type Case = (Coding, Item, u64, usize);
 
 /// Bytes of values that are coded and decoded in a second, at so many bits per value where the coding has a rate,
 /// on up to `threads` threads.
-pub fn speed(coding: Coding, element: Element, rate: f64, threads: usize) -> f64 {
+pub fn speed(coding: Coding, item: Item, rate: f64, threads: usize) -> f64 {
     static KNOWN: Mutex<Vec<(Case, f64)>> = Mutex::new(Vec::new());
-    let kind = (coding, element, rate.to_bits(), threads);
+    let kind = (coding, item, rate.to_bits(), threads);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, speed)) = known.iter().find(|(other, _)| *other == kind) {
         return *speed;
     }
-    let speed = match element {
-        Element::F32 => measure::<f32>(coding, rate, threads),
-        Element::F64 => measure::<f64>(coding, rate, threads),
+    let speed = match item {
+        Item::Float(Element::F32) => measure::<f32>(coding, rate, threads),
+        // As good a guess for what is no float.
+        Item::Float(Element::F64) | Item::Word(_) => measure::<f64>(coding, rate, threads),
     };
     known.push((kind, speed));
     speed
@@ -72,13 +73,13 @@ mod tests {
     #[test]
     fn every_coding_has_a_speed() {
         for coding in [Coding::Zfp, Coding::Fp16, Coding::Bf16, Coding::Lossless] {
-            for element in [Element::F32, Element::F64] {
-                let measured = speed(coding, element, 16.0, 1);
+            for item in [Element::F32, Element::F64].map(Item::Float) {
+                let measured = speed(coding, item, 16.0, 1);
                 assert!(
                     measured > 0.0 && measured.is_finite(),
-                    "{coding:?} {element:?}"
+                    "{coding:?} {item:?}"
                 );
-                assert_eq!(speed(coding, element, 16.0, 1), measured);
+                assert_eq!(speed(coding, item, 16.0, 1), measured);
             }
         }
     }

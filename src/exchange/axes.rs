@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::message::Message;
 use super::side::Side;
-use crate::codec::Coding;
+use crate::codec::{Coding, Item};
 use crate::layout::{
     Axes, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor, without_scales,
 };
@@ -29,9 +29,12 @@ pub unsafe fn choose(
     let given = given_layouts(context, messages);
     // A call has one send type, so that all its messages have one element.
     let coded = messages.get(longest)?.coded;
+    let Item::Float(element) = coded.item else {
+        return None;
+    };
     // The block that stays here has the same inner axes.
     let own = side
-        .values(context.registration.rank, context.terms.bytes)
+        .values(context.registration.rank, context.terms.holds())
         .map(|own| own.count);
     let counts = messages
         .iter()
@@ -39,7 +42,7 @@ pub unsafe fn choose(
         .chain(own);
     let pattern = Pattern {
         call: call_hash(context, messages, &given),
-        element: coded.element,
+        element,
         complex: coded.complex,
         divisor: common_divisor(counts),
     };

@@ -63,8 +63,8 @@ pub fn of(context: Context, call: &Call, working: &mut Working) -> Result<Order>
             // In the collective engine a rank whose call has no floats stands in the same function of MPI as
             // the others; it may go there with its own arguments. In place, MPI would use another algorithm.
             let is_ours = call.send.is_none()
-                || source.is_floats(terms.bytes)
-                || call.receive.is_floats(terms.bytes);
+                || source.is_ours(terms.holds())
+                || call.receive.is_ours(terms.holds());
             if order.engine == Engine::Collective && !is_ours {
                 order.engine = Engine::Plain;
             }
@@ -109,7 +109,7 @@ fn is_worth_a_pipeline(coded: &Coded) -> bool {
 /// The message of an Alltoall, if any pair of ranks compresses it.
 fn coded_between_some(registration: &Registration, terms: &Terms, side: &Side) -> Option<Coded> {
     let some_pair_allows = terms.on_node != OnNode::Raw || registration.spans_nodes;
-    match form(terms, side.bytes(0), side.values(0, terms.bytes)) {
+    match form(terms, side.bytes(0), side.values(0, terms.holds())) {
         Form::Coded(coded) if some_pair_allows => Some(coded),
         _ => None,
     }

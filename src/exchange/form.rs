@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::side::{Side, Values};
-use crate::codec::Element;
+use crate::codec::Item;
 use crate::registry::{Registration, Terms};
 use crate::settings::OnNode;
 
@@ -18,7 +18,7 @@ pub enum Form {
 /// A compressed message, as far as both ends know it beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coded {
-    pub element: Element,
+    pub item: Item,
     /// Values are pairs of real and imaginary part.
     pub complex: bool,
     pub count: usize,
@@ -27,7 +27,7 @@ pub struct Coded {
 impl Coded {
     /// Bytes of the values.
     pub fn raw_bytes(&self) -> usize {
-        self.count * self.element.bytes()
+        self.count * self.item.bytes()
     }
 
     /// Room for the values, aligned for any of them.
@@ -42,7 +42,7 @@ impl Form {
     pub fn wire_bytes(&self, terms: &Terms) -> usize {
         match self {
             Self::Raw(bytes) => *bytes,
-            Self::Coded(coded) => terms.wire_bytes(coded.count, coded.element),
+            Self::Coded(coded) => terms.wire_bytes(coded.count, coded.item),
         }
     }
 }
@@ -76,7 +76,7 @@ pub fn forms(
 pub fn form_between(registration: &Registration, terms: &Terms, side: &Side, peer: usize) -> Form {
     let bytes = side.bytes(peer);
     if peer_allows(registration, terms, peer) {
-        form(terms, bytes, side.values(peer, terms.bytes))
+        form(terms, bytes, side.values(peer, terms.holds()))
     } else {
         Form::Raw(bytes)
     }
@@ -95,19 +95,19 @@ fn peer_allows(registration: &Registration, terms: &Terms, peer: usize) -> bool 
 /// allow compression.
 pub fn form(terms: &Terms, bytes: usize, values: Option<Values>) -> Form {
     let Some(Values {
-        element,
+        item,
         complex,
         count,
     }) = values
     else {
         return Form::Raw(bytes);
     };
-    let shrinks = terms.is_variable() || terms.wire_bytes(count, element) < bytes;
+    let shrinks = terms.is_variable() || terms.wire_bytes(count, item) < bytes;
     if bytes == 0 || bytes < terms.min_bytes || !shrinks {
         return Form::Raw(bytes);
     }
     Form::Coded(Coded {
-        element,
+        item,
         complex,
         count,
     })

@@ -45,7 +45,7 @@ impl Values {
     pub unsafe fn of(context: Context, side: &Side, message: &Message) -> Result<Self> {
         let Message { peer, coded, .. } = *message;
         let mut gathered = Vec::new();
-        let pointer = match side.piece(peer, coded.element.bytes()) {
+        let pointer = match side.piece(peer, coded.item.bytes()) {
             Some(piece) => piece.cast_const(),
             None => {
                 let room = coded.room(&mut gathered);

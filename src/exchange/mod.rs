@@ -21,7 +21,7 @@ pub use collective::{Staging, free_unit_types};
 pub use engine::{Choice, Engine};
 pub use outgoing::Outgoing;
 pub use pairwise::Pool;
-pub use side::{Side, Slices};
+pub use side::{Holds, Side, Slices};
 pub use tuner::Tuners;
 
 use crate::mpi::{Error, Mpi};

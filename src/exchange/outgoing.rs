@@ -2,7 +2,7 @@
 
 use super::context::{Context, HEADER_WORDS};
 use super::message::Message;
-use crate::codec::{self, Bits, Encode, Encoded, Guard, Refusal};
+use crate::codec::{self, Bits, Coding, Encode, Encoded, Guard, Refusal};
 use crate::layout::{Axes, Inference, Pattern};
 use crate::report::CallStats;
 use crate::wire::{HEADER_BYTES, Header};
@@ -56,7 +56,11 @@ impl Outgoing {
         let mut bytes = Vec::with_capacity(parts.len());
         for (part, outcome) in parts.iter_mut().zip(outcomes) {
             self.record(pattern, part, outcome, stats);
-            if let Err(refusal) = outcome {
+            // Without loss it is no news that some values do not get shorter.
+            let is_news = context.terms.coding != Coding::Lossless;
+            if let Err(refusal) = outcome
+                && is_news
+            {
                 self.say_refusal(context, part, refusal);
             }
             let header = header(context, part, outcome);
@@ -86,7 +90,7 @@ impl Outgoing {
             .iter_mut()
             .map(|part| Encode {
                 coding: context.terms.coding,
-                element: part.message.coded.element,
+                item: part.message.coded.item,
                 values: part.values,
                 count: part.count,
                 axes: part.axes,
@@ -163,7 +167,7 @@ fn header(context: Context, part: &Part, outcome: Result<Encoded, Refusal>) -> H
     let has_axes = outcome.is_ok_and(|encoded| !encoded.flat);
     Header {
         coding: context.terms.coding,
-        element: part.message.coded.element,
+        item: part.message.coded.item,
         escaped: outcome.is_err(),
         masked: outcome.is_ok_and(|encoded| encoded.masked),
         fitted: outcome.is_ok_and(|encoded| encoded.exponent.is_some()),

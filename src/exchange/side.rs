@@ -1,6 +1,6 @@
 //! One side of the program's call: where its blocks lie and what they hold.
 
-use crate::codec::Element;
+use crate::codec::Item;
 use crate::mpi::{Half, Handle, Mpi, Result};
 use crate::signature::{self, Content, Datatype};
 use std::ffi::c_int;
@@ -54,10 +54,19 @@ impl Slices {
     }
 }
 
-/// Float values of one block.
+/// What may be compressed beside floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holds {
+    /// What messages of `MPI_BYTE` hold.
+    pub bytes: Option<Item>,
+    /// Integers may.
+    pub integers: bool,
+}
+
+/// Values of one block that may be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
-    pub element: Element,
+    pub item: Item,
     pub complex: bool,
     /// Reals; a complex number counts twice.
     pub count: usize,
@@ -111,28 +120,37 @@ impl Side {
 
     /// Whether the datatype is one whose messages may be compressed. Both ends of a message that is not
     /// empty say the same, because this depends on the type signature alone.
-    pub fn is_floats(&self, bytes_hold: Option<Element>) -> bool {
+    pub fn is_ours(&self, holds: Holds) -> bool {
         self.datatype
             .is_some_and(|datatype| match datatype.content {
                 Content::Real(_) | Content::Complex(_) => true,
-                Content::Bytes => bytes_hold.is_some(),
+                Content::Bytes => holds.bytes.is_some(),
+                Content::Integer(_) => holds.integers,
                 Content::Other => false,
             })
     }
 
-    /// The values of the block of `peer`; `None` where they are not floats.
-    pub fn values(&self, peer: usize, bytes_hold: Option<Element>) -> Option<Values> {
-        let (element, complex) = match self.datatype?.content {
-            Content::Real(element) => (element, false),
-            Content::Complex(element) => (element, true),
-            Content::Bytes => (bytes_hold?, false),
+    /// Whether its messages are of integers or bytes that may be compressed.
+    pub fn is_words(&self, holds: Holds) -> bool {
+        let values = self.datatype.and_then(|_| self.values(0, holds));
+        values.is_some_and(|values| matches!(values.item, Item::Word(_)))
+    }
+
+    /// The values of the block of `peer`; `None` where they may not be compressed.
+    pub fn values(&self, peer: usize, holds: Holds) -> Option<Values> {
+        let (item, complex) = match self.datatype?.content {
+            Content::Real(element) => (Item::Float(element), false),
+            Content::Complex(element) => (Item::Float(element), true),
+            Content::Bytes => (holds.bytes?, false),
+            Content::Integer(bytes) if holds.integers => (Item::Word(bytes), false),
+            Content::Integer(_) => return None,
             Content::Other => return None,
         };
         let bytes = self.bytes(peer);
-        (bytes.is_multiple_of(element.bytes())).then(|| Values {
-            element,
+        (bytes.is_multiple_of(item.bytes())).then(|| Values {
+            item,
             complex,
-            count: bytes / element.bytes(),
+            count: bytes / item.bytes(),
         })
     }
 

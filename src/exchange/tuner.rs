@@ -12,7 +12,7 @@ use super::context::Context;
 use super::engine::Engine;
 use super::form::{Form, form_between};
 use super::side::Side;
-use crate::codec::{self, Element};
+use crate::codec::{self, Item};
 use crate::mpi::Result;
 use std::ffi::c_int;
 use trial::Trial;
@@ -64,7 +64,7 @@ struct Plain {
     bytes_compressed: f64,
     bytes_coded: f64,
     /// What these values are, in the last call that had any.
-    element: Option<Element>,
+    item: Option<Item>,
     /// The most bytes of any call, of any rank as far as reduced.
     largest: usize,
 }
@@ -203,10 +203,10 @@ impl Plain {
             match form_between(registration, terms, source, peer) {
                 Form::Raw(bytes) => self.bytes_compressed += bytes as f64,
                 Form::Coded(coded) => {
-                    let share = terms.expected_share(coded.element);
+                    let share = terms.expected_share(coded.item);
                     self.bytes_compressed += bytes as f64 * share;
                     self.bytes_coded += bytes as f64;
-                    self.element = Some(coded.element);
+                    self.item = Some(coded.item);
                 }
             }
         }
@@ -217,8 +217,8 @@ impl Plain {
     fn promised_seconds(&self, context: Context) -> f64 {
         let on_the_link = self.seconds * self.bytes_compressed / self.bytes.max(1.0);
         let (terms, threads) = (context.terms, context.settings.threads);
-        let in_the_codec = self.element.map_or(0.0, |element| {
-            self.bytes_coded / codec::speed(terms.coding, element, terms.rate, threads)
+        let in_the_codec = self.item.map_or(0.0, |item| {
+            self.bytes_coded / codec::speed(terms.coding, item, terms.rate, threads)
         });
         on_the_link.max(in_the_codec)
     }

@@ -1,8 +1,8 @@
 //! What a registered communicator carries.
 
 use super::agreement::Proposal;
-use crate::codec::{Coding, Element, Goal};
-use crate::exchange::{Backoff, Choice, Outgoing, Pool, Staging, Tuners};
+use crate::codec::{Coding, Goal, Item};
+use crate::exchange::{Backoff, Choice, Holds, Outgoing, Pool, Staging, Tuners};
 use crate::layout::Layout;
 use crate::mpi::{Handle, Mpi, Result};
 use crate::report::Stats;
@@ -19,7 +19,7 @@ pub struct Terms {
     /// Largest absolute error, instead of the rate.
     pub tolerance: Option<f64>,
     /// What messages of `MPI_BYTE` hold.
-    pub bytes: Option<Element>,
+    pub bytes: Option<Item>,
     pub min_bytes: usize,
     pub on_node: OnNode,
 }
@@ -33,17 +33,25 @@ impl Terms {
         }
     }
 
+    /// What may be compressed beside floats.
+    pub fn holds(&self) -> Holds {
+        Holds {
+            bytes: self.bytes,
+            integers: self.coding == Coding::Lossless,
+        }
+    }
+
     /// Whether the data decide how long a compressed message is.
     pub fn is_variable(&self) -> bool {
         self.tolerance.is_some() || self.coding == Coding::Lossless
     }
 
     /// What a compressed message is expected to have of the bytes of its values; a guess where the data decide it.
-    pub fn expected_share(&self, element: Element) -> f64 {
+    pub fn expected_share(&self, item: Item) -> f64 {
         if self.is_variable() {
             0.5
         } else {
-            self.rate / (8 * element.bytes()) as f64
+            self.rate / (8 * item.bytes()) as f64
         }
     }
 
@@ -57,9 +65,9 @@ impl Terms {
     }
 
     /// Bytes on the wire of a compressed message, at most; exactly where the data do not decide it.
-    pub fn wire_bytes(&self, count: usize, element: Element) -> usize {
+    pub fn wire_bytes(&self, count: usize, item: Item) -> usize {
         if self.is_variable() {
-            wire::raw_wire_bytes(count, element)
+            wire::raw_wire_bytes(count, item)
         } else {
             wire::wire_bytes(count, self.rate)
         }
@@ -94,6 +102,9 @@ pub struct Working {
     /// Per peer, for messages sent and for messages received.
     pub sent: Vec<Backoff>,
     pub received: Vec<Backoff>,
+    /// The same for integers and bytes, lest those that get no shorter hold floats back.
+    pub sent_words: Vec<Backoff>,
+    pub received_words: Vec<Backoff>,
     pub outgoing: Outgoing,
 }
 
@@ -148,6 +159,8 @@ impl Registration {
             working: Mutex::new(Working {
                 sent: vec![Backoff::default(); size],
                 received: vec![Backoff::default(); size],
+                sent_words: vec![Backoff::default(); size],
+                received_words: vec![Backoff::default(); size],
                 ..Working::default()
             }),
             stats: Mutex::default(),

@@ -53,6 +53,12 @@ impl<T: Clone> PerComm<T> {
             .map_or(&self.default, |(_, value)| value)
     }
 
+    /// Each value that some communicator may have.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        let overrides = self.overrides.iter().map(|(_, value)| value);
+        std::iter::once(&self.default).chain(overrides)
+    }
+
     /// Entries with `;` between them: a value alone is the default, `name=value` and `#2=value` are
     /// for some communicators. Without a value alone, the default of `self` stays. The error is the
     /// entry that cannot be read, or that repeats an earlier one.

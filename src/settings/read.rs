@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use tracing::level_filters::LevelFilter;
 
-use super::{Codec, Comms, Element, Engine, Mode, OnNode, Report, Selector, Settings};
+use super::{Codec, Comms, Element, Engine, Item, Mode, OnNode, Report, Selector, Settings};
 use crate::layout::{BitsPolicy, Layout};
 
 /// Sets what one variable stands for.
@@ -78,11 +78,24 @@ pub(super) fn rate(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
 pub(super) fn bytes(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
     let element = |text: &str| match text {
         "off" => Some(None),
-        "f32" => Some(Some(Element::F32)),
-        "f64" => Some(Some(Element::F64)),
+        "f32" => Some(Some(Item::Float(Element::F32))),
+        "f64" => Some(Some(Item::Float(Element::F64))),
+        "any" => Some(Some(Item::Word(1))),
         _ => None,
     };
-    settings.bytes = settings.bytes.read(text, element).map_err(Refusal::Part)?;
+    let bytes = settings.bytes.read(text, element).map_err(Refusal::Part)?;
+    let has_any = bytes
+        .values()
+        .any(|item| matches!(item, Some(Item::Word(_))));
+    // The table has the codec before.
+    if has_any && settings.codec != Codec::Lossless {
+        return Err(Refusal::Because(
+            "accepted is any with TRANSPRESS_CODEC=lossless alone; else off, f32 or f64, or by communicator \
+             (off;rows=f32)"
+                .into(),
+        ));
+    }
+    settings.bytes = bytes;
     Ok(())
 }
 

@@ -103,7 +103,7 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "TRANSPRESS_BYTES",
         default: "off",
-        accepted: "off, f32 or f64, or by communicator (off;rows=f32)",
+        accepted: "off, f32, f64 or any, or by communicator (off;rows=f32)",
         meaning: "What messages of MPI_BYTE hold",
         same_on_every_rank: true,
         reader: Reader::Library(read::bytes),

@@ -251,14 +251,18 @@ fn layout() {
 fn bytes() {
     let bytes = good("BYTES", "off;rows=f32;#3=f64").bytes;
     assert_eq!(*bytes.get("", 1), None);
-    assert_eq!(*bytes.get("rows", 1), Some(Element::F32));
-    assert_eq!(*bytes.get("", 3), Some(Element::F64));
+    assert_eq!(*bytes.get("rows", 1), Some(Item::Float(Element::F32)));
+    assert_eq!(*bytes.get("", 3), Some(Item::Float(Element::F64)));
     let bytes = good("BYTES", "f64;rows=off").bytes;
-    assert_eq!(*bytes.get("", 1), Some(Element::F64));
+    assert_eq!(*bytes.get("", 1), Some(Item::Float(Element::F64)));
     assert_eq!(*bytes.get("rows", 1), None);
     for value in ["float", "on", "rows=f16"] {
         not_accepted("BYTES", value);
     }
+    let (settings, problems) = parse(&[("BYTES", "rows=any"), ("CODEC", "lossless")]);
+    assert_eq!(problems, Vec::<String>::new());
+    assert_eq!(*settings.bytes.get("rows", 1), Some(Item::Word(1)));
+    assert!(bad("BYTES", "rows=any").contains("TRANSPRESS_CODEC=lossless"));
     assert!(bad("BYTES", "f32;f64").starts_with("cannot use \"f64\"; accepted is off"));
 }
 

@@ -6,7 +6,7 @@ use super::errors::Tally;
 use super::input::{Field, Values};
 use super::message::{self, Message};
 use super::result::{Axis, Messages, Named, Row, Variable, Verdict};
-use crate::codec::{self, Bits, Coding, Float, Goal, Guard, Refusal};
+use crate::codec::{self, Bits, Coding, Float, Goal, Guard, Item, Refusal};
 use crate::layout::{Axes, BitsPolicy, Kind, Layout, common_divisor, infer, without_scales};
 use crate::wire::{HEADER_BYTES, raw_wire_bytes, wire_bytes};
 
@@ -279,7 +279,7 @@ impl<T: Float> Bench<'_, T> {
             let (room, refused) = match goal {
                 Goal::Rate(rate) => (wire_bytes(count, rate), wire_bytes(count, rate) + raw),
                 Goal::Tolerance(_) | Goal::Exact => {
-                    let longest = raw_wire_bytes(count, T::ELEMENT);
+                    let longest = raw_wire_bytes(count, Item::Float(T::ELEMENT));
                     (longest, longest)
                 }
             };

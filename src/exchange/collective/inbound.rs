@@ -55,9 +55,9 @@ pub unsafe fn decode(
             }
             Form::Coded(coded) => coded,
         };
-        let Coded { element, count, .. } = coded;
+        let Coded { item, count, .. } = coded;
         let slot = slots.bytes(peer);
-        match Header::read(slot, terms.coding, element, count..=count, slot.len()) {
+        match Header::read(slot, terms.coding, item, count..=count, slot.len()) {
             Ok(header) => {
                 backoffs[peer].record(header.escaped);
                 if header.escaped {
@@ -74,7 +74,7 @@ pub unsafe fn decode(
         .iter()
         .map(|target| Decode {
             coding: terms.coding,
-            element: target.coded.element,
+            item: target.coded.item,
             values: target.pointer,
             count: target.coded.count,
             axes: &target.header.axes,
@@ -103,7 +103,7 @@ pub unsafe fn decode(
 fn target(side: &Side, peer: usize, coded: Coded, header: Header) -> Target {
     let mut scattered = Vec::new();
     let pointer = side
-        .piece(peer, coded.element.bytes())
+        .piece(peer, coded.item.bytes())
         .unwrap_or_else(|| coded.room(&mut scattered));
     Target {
         peer,

@@ -162,7 +162,7 @@ unsafe fn read(
 /// compressed as bytes, since the other end may have some that are. The own block is left out.
 fn direct(context: Context, side: &Side, forms: &[Form]) -> Option<Half> {
     let rank = context.registration.rank;
-    if !side.is_floats(context.terms.bytes) {
+    if !side.is_ours(context.terms.holds()) {
         let mut half = side.as_passed();
         half.counts[rank] = 0;
         half.displacements[rank] = 0;

@@ -62,7 +62,7 @@ struct Step {
 
 /// The coarsest one that keeps segments short enough.
 fn step(coded: &Coded, axes: &Axes) -> Step {
-    let most_values = MOST_SEGMENT_BYTES / 2 / coded.element.bytes();
+    let most_values = MOST_SEGMENT_BYTES / 2 / coded.item.bytes();
     let slowest = axes.len().saturating_sub(1);
     let candidates = (0..axes.len()).rev().map(|axis| {
         let slab: usize = axes[..axis]
@@ -105,12 +105,12 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::Element;
+    use crate::codec::{Element, Item};
     use crate::layout::Layout;
 
     fn message(layout: &str, count: usize) -> Message {
         let coded = Coded {
-            element: Element::F32,
+            item: Item::Float(Element::F32),
             complex: false,
             count,
         };

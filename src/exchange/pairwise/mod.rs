@@ -46,9 +46,22 @@ pub unsafe fn exchange(
         receive_pool,
         sent,
         received,
+        sent_words,
+        received_words,
         outgoing,
         ..
     } = working;
+    let holds = context.terms.holds();
+    let sent = if source.is_words(holds) {
+        sent_words
+    } else {
+        sent
+    };
+    let received = if target.is_words(holds) {
+        received_words
+    } else {
+        received
+    };
     let mut receiver = Receiver::new(context, target, received, receive_pool);
     // SAFETY: the caller's promise.
     let mut sender = unsafe { Sender::new(context, source, sent, outgoing, send_pool, stats)? };

@@ -222,10 +222,10 @@ impl<'a> Stream<'a> {
             }
             Form::Coded(coded) => {
                 let target = side
-                    .piece(peer, coded.element.bytes())
+                    .piece(peer, coded.item.bytes())
                     .unwrap_or_else(|| coded.room(&mut room));
                 let left = segments(&coded);
-                let bytes = context.terms.wire_bytes(coded.count, coded.element);
+                let bytes = context.terms.wire_bytes(coded.count, coded.item);
                 Content::Segments(Segments {
                     coded,
                     target,
@@ -270,8 +270,8 @@ impl<'a> Stream<'a> {
                 }
                 segments.left -= 1;
                 let longest = HEADER_BYTES + MOST_SEGMENT_BYTES;
-                let Coded { count, element, .. } = segments.coded;
-                let room = raw_wire_bytes(count, element).min(longest);
+                let Coded { count, item, .. } = segments.coded;
+                let room = raw_wire_bytes(count, item).min(longest);
                 let mut buffer = pool.take(room);
                 let start = buffer.as_mut_ptr().cast();
                 let piece = Piece {
@@ -338,15 +338,15 @@ impl Segments {
         words: &[u64],
         bytes: usize,
     ) -> std::result::Result<(), Fault> {
-        let Coded { element, count, .. } = self.coded;
+        let Coded { item, count, .. } = self.coded;
         let coding = context.terms.coding;
         let expected = 1..=count - self.values;
-        let header = Header::read(bytes_of(words), coding, element, expected, bytes)?;
+        let header = Header::read(bytes_of(words), coding, item, expected, bytes)?;
         let payload = words.get(HEADER_WORDS..).unwrap_or_default();
         // SAFETY: that many values have arrived before, and as many as the header says still have room.
-        let target = unsafe { self.target.add(self.values * element.bytes()) };
+        let target = unsafe { self.target.add(self.values * item.bytes()) };
         if header.escaped {
-            let bytes = header.count * element.bytes();
+            let bytes = header.count * item.bytes();
             if 8 * payload.len() < bytes {
                 return Err(Fault::Payload);
             }
@@ -356,7 +356,7 @@ impl Segments {
             self.some_coded = true;
             let message = Decode {
                 coding,
-                element,
+                item,
                 values: target,
                 count: header.count,
                 axes: &header.axes,

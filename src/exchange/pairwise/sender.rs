@@ -240,18 +240,18 @@ impl<'a> Sender<'a> {
     /// As [`Self::new`].
     unsafe fn code_segment(&mut self, cutting: &mut Cutting, segment: &Segment) {
         let started = Instant::now();
-        let (peer, element) = (cutting.message.peer, cutting.message.coded.element);
+        let (peer, item) = (cutting.message.peer, cutting.message.coded.item);
         let count = segment.values.len();
-        let raw_bytes = wire::raw_wire_bytes(count, element);
+        let raw_bytes = wire::raw_wire_bytes(count, item);
         let mut buffer = self.pool.take(raw_bytes);
         // SAFETY: the values of a segment are among those of its message.
         let values = unsafe {
-            let offset = segment.values.start * element.bytes();
+            let offset = segment.values.start * item.bytes();
             cutting.values.pointer.add(offset)
         };
         let mut bytes = 0;
         if count > 0 {
-            let slot_bytes = self.context.terms.wire_bytes(count, element).min(raw_bytes);
+            let slot_bytes = self.context.terms.wire_bytes(count, item).min(raw_bytes);
             let mut part = [Part {
                 message: &cutting.message,
                 segment: cutting.sent,
@@ -273,7 +273,7 @@ impl<'a> Sender<'a> {
                     // SAFETY: the buffer has room for the values after the header.
                     unsafe {
                         let target = buffer.as_mut_ptr().add(HEADER_WORDS).cast();
-                        std::ptr::copy_nonoverlapping(values, target, count * element.bytes());
+                        std::ptr::copy_nonoverlapping(values, target, count * item.bytes());
                     }
                     raw_bytes
                 }

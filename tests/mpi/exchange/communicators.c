@@ -44,15 +44,15 @@ void check_communicators(void) {
   if (rank == 0) MPI_Comm_free(&alone);
 
   /* New members behind an old handle value: an answer kept by handle would be the wrong one. */
-  MPI_Comm last = MPI_COMM_NULL;
+  MPI_Comm seen[120];
   int used_again = 0;
   for (int i = 0; i < 120; i++) {
     MPI_Comm comm;
     if (i % 3 == 0) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     if (i % 3 == 1) MPI_Comm_split(MPI_COMM_WORLD, rank < (size + 1) / 2, rank, &comm);
     if (i % 3 == 2) MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
-    used_again += comm == last;
-    last = comm;
+    for (int j = 0; j < i; j++) used_again += comm == seen[j];
+    seen[i] = comm;
     if (i % 4 != 3) exchange(comm, real(), real(), ragged);
     if (i % 5 == 4)
       MPI_Comm_disconnect(&comm);
