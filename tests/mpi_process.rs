@@ -70,10 +70,10 @@ fn processes_with(word: &str) -> Vec<i32> {
     pids.filter(has_word).collect()
 }
 
-/// What waits for a message waits as MPI does: the launcher ends it, in the same way as without the library.
+/// What waits for a message waits as MPI does: the launcher ends it, as without the library. Of the rank that died
+/// and those that it kills then, launchers report now one and now another.
 #[track_caller]
 fn ends_as_without(run: Run, name: &str) {
-    let mut codes = vec![];
     for run in [run.clone(), run.plain()] {
         let output = run.output();
         assert!(!output.stdout.contains("FAIL"), "{output}");
@@ -84,10 +84,8 @@ fn ends_as_without(run: Run, name: &str) {
             std::thread::sleep(Duration::from_millis(20));
         }
         assert!(processes_with(name).is_empty(), "left behind: {output}");
-        codes.push(output.code);
+        assert_ne!(output.code, Some(0), "{output}");
     }
-    assert_ne!(codes[0], Some(0));
-    assert_eq!(codes[0], codes[1]);
 }
 
 #[test]
