@@ -131,6 +131,12 @@ impl Inference {
         self.found.get(&pattern).map(|choice| &choice.layout)
     }
 
+    /// Whether the bits of these messages are fitted.
+    pub fn is_fitted(&self, pattern: Pattern) -> bool {
+        let choice = self.found.get(&pattern);
+        choice.is_some_and(|choice| choice.bits == BitsPolicy::Fitted)
+    }
+
     /// How the bits of a message are shared out. A segment that has no history begins with the one before.
     pub fn bits(&self, pattern: Pattern, (peer, segment): Piece) -> codec::Bits {
         let Some(choice) = self.found.get(&pattern) else {

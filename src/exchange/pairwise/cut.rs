@@ -52,6 +52,25 @@ pub fn cut(message: &Message) -> Vec<Segment> {
         .collect()
 }
 
+/// The same for a message whose bits are fitted, which share one error bound: all of it is the first segment, unless
+/// it is too long for one.
+pub fn keep_whole(message: &Message) -> Vec<Segment> {
+    let coded = &message.coded;
+    if coded.raw_bytes() > MOST_SEGMENT_BYTES {
+        return cut(message);
+    }
+    let whole = Segment {
+        values: 0..coded.count,
+        axes: message.axes.clone(),
+    };
+    let empty = Segment {
+        values: coded.count..coded.count,
+        axes: Axes::new(),
+    };
+    let rest = std::iter::repeat_n(empty, segments(coded) - 1);
+    std::iter::once(whole).chain(rest).collect()
+}
+
 /// Where a message may be cut.
 struct Step {
     /// At multiples of so many values.
@@ -156,6 +175,15 @@ mod tests {
             }
             assert_eq!(end, count, "{layout}");
         }
+    }
+
+    #[test]
+    fn a_whole_message_has_as_many_segments() {
+        let message = message("64,128,*", 64 * 128 * 72);
+        let pieces = keep_whole(&message);
+        assert_eq!(pieces.len(), segments(&message.coded));
+        assert_eq!(pieces[0].values, 0..message.coded.count);
+        assert!(pieces[1..].iter().all(|piece| piece.values.is_empty()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What this rank sends, in the order of steps.
 
 use super::TAG;
-use super::cut::{Segment, cut};
+use super::cut::{Segment, cut, keep_whole};
 use super::window::{Pool, Posted, Window};
 use crate::exchange::axes;
 use crate::exchange::backoff::Backoff;
@@ -225,8 +225,15 @@ impl<'a> Sender<'a> {
             // SAFETY: the caller's promise.
             None => unsafe { Values::of(self.context, self.side, &message)? },
         };
+        let is_fitted = self
+            .pattern
+            .is_some_and(|pattern| self.outgoing.inference.is_fitted(pattern));
+        let segments = match is_fitted && !self.context.terms.is_variable() {
+            true => keep_whole(&message),
+            false => cut(&message),
+        };
         self.current = Some(Cutting {
-            segments: cut(&message).into(),
+            segments: segments.into(),
             message,
             values,
             sent: 0,
