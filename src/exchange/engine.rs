@@ -128,8 +128,8 @@ fn some_rank_pipelines(context: Context, source: &Side, choice: &mut Choice) -> 
         terms,
         ..
     } = context;
-    let here = (0..registration.size)
-        .filter(|&peer| peer != registration.rank)
+    let here = registration
+        .others()
         .map(|peer| form_between(registration, terms, source, peer))
         .any(|form| match form {
             Form::Coded(coded) => is_worth_a_pipeline(&coded),

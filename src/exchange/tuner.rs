@@ -197,7 +197,7 @@ impl Tuner {
 impl Plain {
     fn add(&mut self, context: Context, source: &Side) {
         let (registration, terms) = (context.registration, context.terms);
-        for peer in (0..registration.size).filter(|&peer| peer != registration.rank) {
+        for peer in registration.others() {
             let bytes = source.bytes(peer);
             self.bytes += bytes as f64;
             match form_between(registration, terms, source, peer) {
@@ -225,11 +225,8 @@ impl Plain {
 }
 
 fn bytes_to_others(context: Context, source: &Side) -> usize {
-    let registration = context.registration;
-    (0..registration.size)
-        .filter(|&peer| peer != registration.rank)
-        .map(|peer| source.bytes(peer))
-        .sum()
+    let others = context.registration.others();
+    others.map(|peer| source.bytes(peer)).sum()
 }
 
 fn ticks(seconds: f64) -> c_int {

@@ -167,6 +167,12 @@ impl Registration {
         })
     }
 
+    /// The ranks but this one.
+    pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let own = self.rank;
+        (0..self.size).filter(move |&rank| rank != own)
+    }
+
     pub fn terms(&self) -> Terms {
         *lock(&self.terms)
     }

@@ -25,7 +25,7 @@ pub fn sum_over_ranks(mpi: &Mpi, registration: &Registration, is_reporter: bool)
         send(mpi, registration, &sum);
         return (sum, 1);
     }
-    let others = (0..registration.size).filter(|&rank| rank != registration.rank);
+    let others = registration.others();
     let mut buffers: Vec<(usize, [u64; WORDS])> = others.map(|rank| (rank, [0; WORDS])).collect();
     let mut pending: Vec<(usize, Request)> = Vec::new();
     for (index, (rank, buffer)) in buffers.iter_mut().enumerate() {

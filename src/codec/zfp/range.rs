@@ -267,19 +267,16 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
         if together {
             position += S::BATCH * batch_bits.unwrap_or(0);
         } else {
-            for (i, planes) in planes.iter_mut().enumerate().take(count) {
-                let mut header = Header::ZEROS;
-                position = decode_block::<A, T, S>(
-                    arch,
-                    bytes,
-                    position,
-                    limits,
-                    &mut copy,
-                    &mut header,
-                    planes,
-                );
-                headers.set(i, header);
-            }
+            let planes = &mut planes[..count];
+            position = decode_blocks::<A, T, S>(
+                arch,
+                bytes,
+                position,
+                limits,
+                &mut copy,
+                &mut headers,
+                planes,
+            );
         }
         headers.bits[count..].fill(0);
         arch.inverse::<T, S>(&headers, &planes, &mut values);
@@ -295,10 +292,30 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     position
 }
 
-/// Header and planes of the block at bit `position`; returns where the next one starts. `copy` must be all
-/// zeros before the first block of a size, and then be left alone.
+/// Headers and planes of blocks from bit `position` on, each after the one before; returns where the next one
+/// starts. `copy` must be all zeros before the first block of a size, and then be left alone.
 #[inline(always)]
-pub fn decode_block<A: Arch, T: Value, S: Shape>(
+pub fn decode_blocks<A: Arch, T: Value, S: Shape>(
+    arch: A,
+    bytes: &[u8],
+    mut position: usize,
+    limits: Limits,
+    copy: &mut [u64; BLOCK_WORDS + 4],
+    headers: &mut Headers,
+    planes: &mut [Planes],
+) -> usize {
+    for (i, planes) in planes.iter_mut().enumerate() {
+        let mut header = Header::ZEROS;
+        position =
+            decode_block::<A, T, S>(arch, bytes, position, limits, copy, &mut header, planes);
+        headers.set(i, header);
+    }
+    position
+}
+
+/// Header and planes of the block at bit `position`; returns where the next one starts. `copy` is as above.
+#[inline(always)]
+fn decode_block<A: Arch, T: Value, S: Shape>(
     arch: A,
     bytes: &[u8],
     position: usize,

@@ -13,7 +13,7 @@ use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, Limits};
 use crate::codec::zfp::shape::Shape;
-use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
+use crate::codec::zfp::transform::{Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
 
 /// [`range::decode`] for one shape.
@@ -135,28 +135,19 @@ fn inverse_lines<T: Value>(headers: &Headers, words: &Words, targets: &mut [Targ
 fn one_by_one<T: Value, S: Shape>(
     arch: Avx512,
     bytes: &[u8],
-    mut position: usize,
+    position: usize,
     limits: Limits,
     count: usize,
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
 ) -> usize {
     let mut copy = [0; BLOCK_WORDS + 4];
-    for (i, planes) in planes.iter_mut().enumerate().take(count) {
-        let mut header = Header::ZEROS;
-        position = range::decode_block::<Avx512, T, S>(
-            arch,
-            bytes,
-            position,
-            limits,
-            &mut copy,
-            &mut header,
-            planes,
-        );
-        headers.set(i, header);
-    }
+    let planes = &mut planes[..count];
+    let end = range::decode_blocks::<Avx512, T, S>(
+        arch, bytes, position, limits, &mut copy, headers, planes,
+    );
     headers.bits[count..].fill(0);
-    position
+    end
 }
 
 /// Headers and planes of `count` blocks of `bits` bits each.
