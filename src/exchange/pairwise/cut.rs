@@ -14,6 +14,8 @@ use std::ops::Range;
 const SEGMENT_BYTES: usize = 1 << 19;
 /// The same, at most. A message whose slowest axis allows no such cut is cut along a faster one.
 pub const MOST_SEGMENT_BYTES: usize = 16 << 20;
+/// Bytes of a message whose bits are fitted and that is not cut, at most: longer ones would leave the link idle.
+const WHOLE_BYTES: usize = 4 << 20;
 /// Values along one side of a ZFP block.
 const BLOCK: usize = 4;
 
@@ -56,7 +58,7 @@ pub fn cut(message: &Message) -> Vec<Segment> {
 /// it is too long for one.
 pub fn keep_whole(message: &Message) -> Vec<Segment> {
     let coded = &message.coded;
-    if coded.raw_bytes() > MOST_SEGMENT_BYTES {
+    if coded.raw_bytes() > WHOLE_BYTES {
         return cut(message);
     }
     let whole = Segment {
