@@ -7,6 +7,7 @@
 mod bound;
 mod boxes;
 mod cast;
+pub mod cuda;
 mod decode;
 mod element;
 mod encode;
