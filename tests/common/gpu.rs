@@ -50,6 +50,21 @@ impl Run {
     }
 }
 
+/// A name for `FAKE_CUDA_LOG`, where nothing is yet.
+pub fn log_file(name: &str) -> PathBuf {
+    let name = format!("fake-cuda-{}-{name}.log", std::process::id());
+    let file = Path::new(SCRATCH).join(name);
+    let _ = fs::remove_file(&file);
+    file
+}
+
+/// The lines of such a file, of all processes; then it is gone.
+pub fn read_log(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let _ = fs::remove_file(file);
+    text.lines().map(str::to_owned).collect()
+}
+
 fn fake() -> PathBuf {
     Path::new(ROOT).join("tests/gpu/fake")
 }

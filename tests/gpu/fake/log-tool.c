@@ -38,6 +38,16 @@ int PMPI_Alltoallv(const void *s, const int *sn, const int *sd, MPI_Datatype st,
   return NEXT(Alltoallv)(s, sn, sd, st, r, rn, rd, rt, c);
 }
 
+/* Calls that the library passes on have this name. */
+int MPI_Alltoallv(const void *s, const int *sn, const int *sd, MPI_Datatype st, void *r, const int *rn, const int *rd,
+                  MPI_Datatype rt, MPI_Comm c) {
+  static int (*next)(const void *, const int *, const int *, MPI_Datatype, void *, const int *, const int *,
+                     MPI_Datatype, MPI_Comm);
+  note_exchange("MPI_Alltoallv", s, r);
+  if (!next) *(void **)&next = dlsym(RTLD_NEXT, "MPI_Alltoallv");
+  return next(s, sn, sd, st, r, rn, rd, rt, c);
+}
+
 int PMPI_Isend(const void *b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *q) {
   static int (*next)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
   note_message("PMPI_Isend", b, n, t, to);

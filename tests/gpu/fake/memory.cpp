@@ -112,13 +112,17 @@ static CUresult wait_and_release(uintptr_t address, bool (*may)(Kind), CUresult 
   return release(address, may, otherwise);
 }
 
+// FAKE_CUDA_MANAGED=host: managed memory says that it is the host's.
+static unsigned type_of(const Allocation *found) {
+  if (!found) return 0;
+  if (found->kind == Kind::managed && getenv("FAKE_CUDA_MANAGED")) return CU_MEMORYTYPE_HOST;
+  return is_for_device(found->kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+}
+
 static CUresult attribute_of(const Allocation *found, int attribute, void *value) {
-  bool on_device = found && is_for_device(found->kind);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)value = found ? found->context : nullptr; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      *(unsigned *)value = !found ? 0 : on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)value = type_of(found); return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)value = found && found->kind == Kind::managed; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       *(int *)value = found ? found->device : CU_DEVICE_INVALID;
