@@ -4,7 +4,7 @@
 //! `cargo bench --bench message` prints medians of several runs, all in one process on one core.
 
 use std::time::Instant;
-use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item};
+use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item, Place};
 use transpress::layout::{Axes, Kind};
 
 const RUNS: usize = 15;
@@ -70,6 +70,7 @@ fn main() {
                 coding,
                 item: Item::Float(Element::F32),
                 values: values.as_ptr().cast(),
+                place: Place::HOST,
                 count: values.len(),
                 axes: &axes,
                 bits,
@@ -85,6 +86,7 @@ fn main() {
                 coding,
                 item: Item::Float(Element::F32),
                 values: back.as_mut_ptr().cast(),
+                place: Place::HOST,
                 count: values.len(),
                 axes: &axes,
                 masked: false,

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use transpress::codec::{
-    Bits, Coding, Decode, Encode, Float, Guard, Item, Refusal, decode, encode,
+    Bits, Coding, Decode, Encode, Float, Guard, Item, Place, Refusal, decode, encode,
 };
 use transpress::layout::{Axes, Layout};
 
@@ -38,6 +38,7 @@ fn through<T: Float>(
         coding: Coding::Zfp,
         item: Item::Float(T::ELEMENT),
         values: values.as_ptr().cast(),
+        place: Place::HOST,
         count: values.len(),
         axes,
         bits: Bits::Bounded(tolerance),
@@ -50,6 +51,7 @@ fn through<T: Float>(
         coding: Coding::Zfp,
         item: Item::Float(T::ELEMENT),
         values: back.as_mut_ptr().cast(),
+        place: Place::HOST,
         count: back.len(),
         axes,
         masked: encoded.masked,

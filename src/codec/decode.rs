@@ -5,7 +5,7 @@ use super::float::Float;
 use super::mask::Mask;
 use super::plan::Plan;
 use super::zfp::DecodeJob;
-use super::{Coding, Element, Item, cast, fit, lossless, scale, words, zfp};
+use super::{Coding, Element, Item, Memory, Place, cast, cuda, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
 
 /// One message to be decoded. `values` has room for `count` values, aligned for their type.
@@ -13,6 +13,7 @@ pub struct Decode<'a> {
     pub coding: Coding,
     pub item: Item,
     pub values: *mut u8,
+    pub place: Place,
     pub count: usize,
     pub axes: &'a Axes,
     /// The payload begins with a mask.
@@ -28,22 +29,76 @@ pub struct Decode<'a> {
 /// # Safety
 /// For each message, `values` must be writable and aligned as [`Decode`] says, and overlap no other.
 pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
-    let mut decoded = vec![false; messages.len()];
-    // SAFETY: the caller's promise, handed on; each call takes the messages of its element only.
+    let mut decoded = vec![None; messages.len()];
+    // SAFETY: the caller's promise, handed on.
+    unsafe { cuda::decode(messages, &mut decoded) };
+    let mut rooms: Vec<_> = messages
+        .iter()
+        .zip(&decoded)
+        .map(|(message, decoded)| Room::of(message, decoded.is_none()))
+        .collect();
+    // SAFETY: the caller's promise, or rooms of ours; each call takes the messages of its element only.
     unsafe {
-        decode_elements::<f32>(messages, Element::F32, threads, &mut decoded);
-        decode_elements::<f64>(messages, Element::F64, threads, &mut decoded);
+        decode_elements::<f32>(messages, Element::F32, &mut rooms, threads, &mut decoded);
+        decode_elements::<f64>(messages, Element::F64, &mut rooms, threads, &mut decoded);
     }
-    for (message, decoded) in messages.iter().zip(&mut decoded) {
-        if let Item::Word(width) = message.item {
+    for ((message, room), decoded) in messages.iter().zip(&mut rooms).zip(&mut decoded) {
+        if let (Item::Word(width), None) = (message.item, &decoded) {
             let width = usize::from(width);
-            // SAFETY: the caller promised room for that many bytes.
+            let target = room.start(message);
+            // SAFETY: the caller promised room for that many bytes, or it is ours.
             let target =
-                unsafe { std::slice::from_raw_parts_mut(message.values, message.count * width) };
-            *decoded = words::decode(message.payload, width, target);
+                unsafe { std::slice::from_raw_parts_mut(target, message.count * width) };
+            *decoded = Some(words::decode(message.payload, width, target));
         }
     }
-    decoded
+    let results = messages.iter().zip(rooms).zip(decoded);
+    results
+        // SAFETY: the caller's promise.
+        .map(|((message, room), decoded)| decoded == Some(true) && unsafe { room.settle(message) })
+        .collect()
+}
+
+/// Where the values of a message are decoded to that go to a GPU and are not decoded there; empty for others.
+struct Room(Vec<u64>);
+
+impl Room {
+    fn of(message: &Decode, is_needed: bool) -> Self {
+        let bytes = message.count * message.item.bytes();
+        let words = match message.place.memory {
+            Memory::Gpu(_) if is_needed => bytes.div_ceil(8),
+            _ => 0,
+        };
+        Self(vec![0; words])
+    }
+
+    /// Where the values are to be decoded to.
+    fn start(&mut self, message: &Decode) -> *mut u8 {
+        match self.0.is_empty() {
+            true => message.values,
+            false => self.0.as_mut_ptr().cast(),
+        }
+    }
+
+    /// Takes the values to the GPU.
+    ///
+    /// # Safety
+    /// As [`decode`].
+    unsafe fn settle(self, message: &Decode) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let bytes = message.count * message.item.bytes();
+        // SAFETY: the room has so many bytes, and the values too, by the caller's promise.
+        let written = unsafe {
+            let values = std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), bytes);
+            message.place.memory.write(message.values, values)
+        };
+        if let Err(error) = &written {
+            tracing::error!("values could not be written to the GPU: {error}");
+        }
+        written.is_ok()
+    }
 }
 
 /// A message on its way through the codec.
@@ -62,21 +117,21 @@ struct Opened<'a, T> {
 unsafe fn decode_elements<T: Float>(
     messages: &[Decode],
     element: Element,
+    rooms: &mut [Room],
     threads: usize,
-    decoded: &mut [bool],
+    decoded: &mut [Option<bool>],
 ) {
     let mut opened: Vec<Opened<T>> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        if message.item == Item::Float(element) {
-            // SAFETY: the caller promised `count` writable, aligned values of this type.
-            let target = unsafe {
-                std::slice::from_raw_parts_mut(message.values.cast::<T>(), message.count)
-            };
+        if message.item == Item::Float(element) && decoded[index].is_none() {
+            let start = rooms[index].start(message);
+            // SAFETY: the caller promised `count` writable, aligned values of this type, or the room is ours.
+            let target = unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), message.count) };
             opened.extend(open(index, message, target));
         }
     }
     for message in &opened {
-        decoded[message.index] = true;
+        decoded[message.index] = Some(true);
     }
     read(&mut opened, threads, decoded);
     for message in &mut opened {
@@ -84,7 +139,7 @@ unsafe fn decode_elements<T: Float>(
             .plan
             .fields
             .as_ref()
-            .filter(|_| decoded[message.index])
+            .filter(|_| decoded[message.index] == Some(true))
         {
             scale::undo(message.target, fields, message.words);
         }
@@ -132,32 +187,32 @@ fn open<'a, T: Float>(
     })
 }
 
-fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [bool]) {
+fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [Option<bool>]) {
     let (mut jobs, mut owners) = (Vec::new(), Vec::new());
     for message in opened.iter_mut() {
         let Some(words) = message.words.get(message.plan.scale_words()..) else {
-            decoded[message.index] = false;
+            decoded[message.index] = Some(false);
             continue;
         };
         match message.plan.coding {
             Coding::Zfp => {
                 let boxes = zfp_jobs(&message.plan, message.fitted, words, message.target);
-                decoded[message.index] = !boxes.is_empty();
+                decoded[message.index] = Some(!boxes.is_empty());
                 owners.extend(std::iter::repeat_n(message.index, boxes.len()));
                 jobs.extend(boxes);
             }
-            Coding::Fp16 => decoded[message.index] = cast::from_f16(words, message.target),
-            Coding::Bf16 => decoded[message.index] = cast::from_bf16(words, message.target),
+            Coding::Fp16 => decoded[message.index] = Some(cast::from_f16(words, message.target)),
+            Coding::Bf16 => decoded[message.index] = Some(cast::from_bf16(words, message.target)),
             Coding::Lossless => {
-                decoded[message.index] =
-                    lossless::decode(&message.plan.boxes, words, message.target);
+                let done = lossless::decode(&message.plan.boxes, words, message.target);
+                decoded[message.index] = Some(done);
             }
         }
     }
     // SAFETY: targets are disjoint boxes of slices that `opened` borrows, streams are parts of payloads.
     let done = unsafe { zfp::decode(&jobs, threads) };
     for (owner, done) in owners.into_iter().zip(done) {
-        decoded[owner] &= done;
+        decoded[owner] = decoded[owner].map(|before| before && done);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values → payload → values, for whoever wants to see what a message does to them.
 
 use super::float::Float;
-use super::{Bits, Coding, Decode, Encode, Encoded, Guard, Item, Refusal, decode, encode};
+use super::{Bits, Coding, Decode, Encode, Encoded, Guard, Item, Place, Refusal, decode, encode};
 use crate::layout::Axes;
 
 /// Values as they come out of a message.
@@ -26,6 +26,7 @@ pub fn round_trip<T: Float>(
         coding,
         item: Item::Float(T::ELEMENT),
         values: values.as_ptr().cast(),
+        place: Place::HOST,
         count: values.len(),
         axes,
         bits,
@@ -43,6 +44,7 @@ pub fn round_trip<T: Float>(
         coding,
         item: Item::Float(T::ELEMENT),
         values: back.as_mut_ptr().cast(),
+        place: Place::HOST,
         count: back.len(),
         axes: if encoded.flat { &flat } else { axes },
         masked: encoded.masked,

@@ -2,7 +2,7 @@
 
 use super::context::{Context, HEADER_WORDS};
 use super::message::Message;
-use crate::codec::{self, Bits, Coding, Encode, Encoded, Guard, Refusal};
+use crate::codec::{self, Bits, Coding, Encode, Encoded, Guard, Place, Refusal};
 use crate::layout::{Axes, Inference, Pattern};
 use crate::report::CallStats;
 use crate::wire::{HEADER_BYTES, Header};
@@ -29,6 +29,7 @@ pub struct Part<'a> {
     pub count: usize,
     pub axes: &'a Axes,
     pub values: *const u8,
+    pub place: Place,
     /// Bytes on the wire where it cannot be coded, its header among them.
     pub bytes_if_refused: usize,
     /// Header and payload.
@@ -92,6 +93,7 @@ impl Outgoing {
                 coding: context.terms.coding,
                 item: part.message.coded.item,
                 values: part.values,
+                place: part.place,
                 count: part.count,
                 axes: part.axes,
                 bits: bits(part),
@@ -146,6 +148,7 @@ impl Outgoing {
             Refusal::Sparse => "hardly any values but zeros, too few to tell what they are".into(),
             Refusal::Doubles => "doubles, sent as twice as many single-precision values".into(),
             Refusal::NoGain => "values that do not get shorter by coding".into(),
+            Refusal::OutOfReach => "values that could not be read from the GPU".into(),
             Refusal::Guard(error) => format!(
                 "a relative error of {error:.1e}, and TRANSPRESS_GUARD allows {bound:.1e} (too low a rate, or \
                  values that are like noise)"

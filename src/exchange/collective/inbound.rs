@@ -1,12 +1,12 @@
 //! Messages in their slots → blocks of the program.
 
 use super::staging::Slots;
-use crate::codec::{self, Decode};
+use crate::codec::{self, Decode, Memory, Place};
+use crate::exchange::Result;
 use crate::exchange::backoff::Backoff;
 use crate::exchange::context::{Context, HEADER_WORDS};
 use crate::exchange::form::{Coded, Form};
 use crate::exchange::side::Side;
-use crate::mpi::Result;
 use crate::wire::{Fault, Header};
 
 /// What came of reading the messages of a call.
@@ -23,6 +23,7 @@ struct Target {
     coded: Coded,
     header: Header,
     pointer: *mut u8,
+    place: Place,
     /// Where `pointer` points when the block is not in one piece.
     scattered: Vec<u64>,
 }
@@ -76,6 +77,7 @@ pub unsafe fn decode(
             coding: terms.coding,
             item: target.coded.item,
             values: target.pointer,
+            place: target.place,
             count: target.coded.count,
             axes: &target.header.axes,
             masked: target.header.masked,
@@ -101,15 +103,19 @@ pub unsafe fn decode(
 }
 
 fn target(side: &Side, peer: usize, coded: Coded, header: Header) -> Target {
-    let mut scattered = Vec::new();
+    let (mut scattered, mut place) = (Vec::new(), side.place());
     let pointer = side
         .piece(peer, coded.item.bytes())
-        .unwrap_or_else(|| coded.room(&mut scattered));
+        .unwrap_or_else(|| {
+            place.memory = Memory::Host;
+            coded.room(&mut scattered)
+        });
     Target {
         peer,
         coded,
         header,
         pointer,
+        place,
         scattered,
     }
 }

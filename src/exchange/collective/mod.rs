@@ -11,8 +11,8 @@ pub use staging::{Staging, free_unit_types};
 use super::context::Context;
 use super::form::{Form, forms};
 use super::side::{Side, copy_self};
-use super::{Call, Failure, verdict};
-use crate::mpi::{Error, Half};
+use super::{Call, Failure, Result, too_large, verdict};
+use crate::mpi::Half;
 use crate::registry::Working;
 use crate::report::{CallStats, Fate};
 use crate::wire::HEADER_BYTES;
@@ -45,7 +45,7 @@ pub unsafe fn exchange(
     call: &Call,
     working: &mut Working,
     stats: &mut CallStats,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let source = call.source();
     let Context {
         mpi, registration, ..
@@ -100,7 +100,7 @@ unsafe fn outbound(
     source: &Side,
     working: &mut Working,
     stats: &mut CallStats,
-) -> Result<Outbound, Error> {
+) -> Result<Outbound> {
     let forms = forms(context, source, |peer| working.sent[peer].holds_back());
     let in_place = call.send.is_none();
     let mut escaped = Vec::new();
@@ -124,7 +124,7 @@ unsafe fn outbound(
 }
 
 /// Makes room for what this rank receives.
-fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbound, Error> {
+fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbound> {
     let forms = forms(context, side, |peer| working.received[peer].holds_back());
     Ok(match direct(context, side, &forms) {
         Some(half) => Inbound {
@@ -149,7 +149,7 @@ unsafe fn read(
     side: &Side,
     inbound: &Inbound,
     working: &mut Working,
-) -> Result<Received, Error> {
+) -> Result<Received> {
     if !inbound.staged {
         return Ok(Received::default());
     }
@@ -158,11 +158,11 @@ unsafe fn read(
     unsafe { inbound::decode(context, side, &inbound.forms, slots, backoffs) }
 }
 
-/// A side that MPI can work on where it lies: foreign types as they are, floats of which none is
+/// A side that MPI can work on where it lies, if it can go there: foreign types as they are, floats of which none is
 /// compressed as bytes, since the other end may have some that are. The own block is left out.
 fn direct(context: Context, side: &Side, forms: &[Form]) -> Option<Half> {
     let rank = context.registration.rank;
-    if !side.is_ours(context.terms.holds()) {
+    if !side.is_ours(context.terms.holds()) && side.is_open_to_mpi() {
         let mut half = side.as_passed();
         half.counts[rank] = 0;
         half.displacements[rank] = 0;
@@ -178,7 +178,7 @@ fn direct(context: Context, side: &Side, forms: &[Form]) -> Option<Half> {
 
 /// Slots for what is received. A message that does not come, or comes short, must not find a header that
 /// an earlier call left there.
-fn staged_receive(context: Context, forms: &[Form], slots: &mut Slots) -> Result<Half, Error> {
+fn staged_receive(context: Context, forms: &[Form], slots: &mut Slots) -> Result<Half> {
     slots.arrange(forms.iter().map(|form| form.wire_bytes(context.terms)));
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Coded(_)) {
@@ -218,7 +218,3 @@ fn count_sent(
     }
 }
 
-fn too_large() -> String {
-    "the messages of this rank exceed what MPI's int counts reach, and this MPI has no MPI_Alltoallv_c"
-        .into()
-}

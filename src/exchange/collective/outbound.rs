@@ -3,13 +3,13 @@
 use super::escape::Escaped;
 use super::staging::Slots;
 use crate::codec::Refusal;
+use crate::exchange::Result;
 use crate::exchange::axes;
 use crate::exchange::context::Context;
 use crate::exchange::form::Form;
 use crate::exchange::message::{self, Message, Values};
 use crate::exchange::outgoing::{Outgoing, Part};
 use crate::exchange::side::Side;
-use crate::mpi::Result;
 use crate::report::CallStats;
 
 /// Fills the slots of `forms` from the blocks of `side`. Returns the messages that escaped.
@@ -39,15 +39,15 @@ pub unsafe fn encode(
         .collect::<Result<Vec<_>>>()?;
     let mut pattern = None;
     if let Some(longest) = message::longest(&messages) {
-        let (inference, specimen) = (&mut outgoing.inference, values[longest].pointer);
-        // SAFETY: the specimen points to the values of the longest message.
+        let (inference, specimen) = (&mut outgoing.inference, &values[longest]);
+        // SAFETY: the specimen is the values of the longest message.
         pattern =
-            unsafe { axes::choose(context, side, &mut messages, longest, specimen, inference) };
+            unsafe { axes::choose(context, side, &mut messages, longest, specimen, inference)? };
     }
     let mut parts = parts(&messages, &values, slots);
     // SAFETY: each part points to its values, in the program's buffer or gathered.
     let outcomes = unsafe { outgoing.code(context, pattern, &mut parts, stats) };
-    Ok(escaped(&messages, &values, &outcomes))
+    escaped(&messages, &values, &outcomes)
 }
 
 fn parts<'a>(messages: &'a [Message], values: &[Values], slots: &'a mut Slots) -> Vec<Part<'a>> {
@@ -60,6 +60,7 @@ fn parts<'a>(messages: &'a [Message], values: &[Values], slots: &'a mut Slots) -
             count: message.coded.count,
             axes: &message.axes,
             values: values.pointer,
+            place: values.place,
             // The header alone: the values follow point to point.
             bytes_if_refused: 8 * slot.len(),
             slot,
@@ -72,7 +73,7 @@ fn escaped(
     messages: &[Message],
     values: &[Values],
     outcomes: &[std::result::Result<usize, Refusal>],
-) -> Vec<Escaped> {
+) -> Result<Vec<Escaped>> {
     let refused = messages
         .iter()
         .zip(values)
@@ -80,13 +81,11 @@ fn escaped(
         .filter(|(_, outcome)| outcome.is_err());
     refused
         .map(|((message, values), _)| {
-            let bytes = message.coded.raw_bytes();
+            let mut bytes = vec![0; message.coded.raw_bytes()];
             // SAFETY: the values are that many bytes.
-            let bytes = unsafe { std::slice::from_raw_parts(values.pointer, bytes) };
-            Escaped {
-                peer: message.peer,
-                bytes: bytes.to_vec(),
-            }
+            unsafe { values.place.memory.read(values.pointer, &mut bytes)? };
+            let peer = message.peer;
+            Ok(Escaped { peer, bytes })
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! The buffers that the collective itself works on.
 
-use crate::mpi::{Half, Handle, Mpi, Result};
+use crate::exchange::Result;
+use crate::mpi::{Half, Handle, Mpi};
 use std::sync::{Mutex, PoisonError};
 
 /// Slots start at cache lines, which is more than any value needs.

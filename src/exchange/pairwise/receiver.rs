@@ -3,12 +3,12 @@
 use super::TAG;
 use super::cut::{MOST_SEGMENT_BYTES, segments};
 use super::window::{Pool, Posted, Window};
-use crate::codec::{self, Decode};
+use crate::codec::{self, Decode, Memory, Place};
+use crate::exchange::Result;
 use crate::exchange::backoff::Backoff;
 use crate::exchange::context::{Context, HEADER_WORDS};
 use crate::exchange::form::{Coded, Form, forms};
 use crate::exchange::side::{Piece, Side};
-use crate::mpi::Result;
 use crate::wire::{Fault, HEADER_BYTES, Header, raw_wire_bytes};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -57,6 +57,7 @@ struct Segments {
     coded: Coded,
     /// Where the values go to.
     target: *mut u8,
+    place: Place,
     /// Segments that no receive is posted for.
     left: usize,
     /// Values that have arrived.
@@ -195,7 +196,7 @@ impl Content {
     fn arrived(&self, posted: &mut Posted) -> Result<Option<usize>> {
         match self {
             Self::Raw(_) => Ok(posted.is_done()?.then_some(0)),
-            Self::Segments(_) => posted.received(),
+            Self::Segments(_) => Ok(posted.received()?),
         }
     }
 }
@@ -221,14 +222,19 @@ impl<'a> Stream<'a> {
                 Content::Raw(pieces.into())
             }
             Form::Coded(coded) => {
+                let mut place = side.place();
                 let target = side
                     .piece(peer, coded.item.bytes())
-                    .unwrap_or_else(|| coded.room(&mut room));
+                    .unwrap_or_else(|| {
+                        place.memory = Memory::Host;
+                        coded.room(&mut room)
+                    });
                 let left = segments(&coded);
                 let bytes = context.terms.wire_bytes(coded.count, coded.item);
                 Content::Segments(Segments {
                     coded,
                     target,
+                    place,
                     left,
                     values: 0,
                     some_coded: false,
@@ -350,14 +356,17 @@ impl Segments {
             if 8 * payload.len() < bytes {
                 return Err(Fault::Payload);
             }
-            // SAFETY: the payload has these bytes, and the target room for them.
-            unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr().cast(), target, bytes) };
+            let values = &bytes_of(payload)[..bytes];
+            // SAFETY: the target has room for these bytes.
+            let written = unsafe { self.place.memory.write(target, values) };
+            written.map_err(|error| Fault::Gpu(error.to_string()))?;
         } else {
             self.some_coded = true;
             let message = Decode {
                 coding,
                 item,
                 values: target,
+                place: self.place,
                 count: header.count,
                 axes: &header.axes,
                 masked: header.masked,
