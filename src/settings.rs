@@ -51,6 +51,8 @@ pub struct Settings {
     pub on_node: OnNode,
     pub mode: Mode,
     pub engine: Engine,
+    pub device: Device,
+    pub gpu_aware: GpuAware,
     /// Codec threads per rank.
     pub threads: usize,
     pub report: Report,
@@ -144,6 +146,25 @@ impl Engine {
             Self::Pairwise => "pairwise",
         }
     }
+}
+
+/// Where the codec runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Where the buffer lives.
+    Auto,
+    Cpu,
+    /// On a GPU, also for buffers of the host.
+    Cuda,
+}
+
+/// Whether the MPI takes buffers that live on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuAware {
+    /// As it says itself.
+    Auto,
+    Yes,
+    No,
 }
 
 /// Where the report goes.
@@ -247,6 +268,8 @@ impl Settings {
             on_node: OnNode::Auto,
             mode: Mode::Off,
             engine: Engine::Auto,
+            device: Device::Auto,
+            gpu_aware: GpuAware::Auto,
             threads: 0,
             report: Report::Off,
             log: LevelFilter::OFF,

@@ -398,10 +398,10 @@ mod info {
 
     #[test]
     fn problems_are_told() {
-        let page = succeed(transpress(&["info"]).env("TRANSPRESS_DEVICE", "cuda"));
+        let page = succeed(transpress(&["info"]).env("TRANSPRESS_DEVICE", "gpu"));
         assert_eq!(
             row(&page, "problem"),
-            "TRANSPRESS_DEVICE=cuda: not yet available; accepted is auto or cpu"
+            "TRANSPRESS_DEVICE=gpu: accepted is auto, cpu or cuda"
         );
         assert!(row(&page, "compression").starts_with("off"));
     }

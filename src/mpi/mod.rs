@@ -5,6 +5,7 @@
 pub mod abi;
 pub mod find;
 mod functions;
+pub mod gpu_aware;
 mod request;
 
 pub use abi::Abi;

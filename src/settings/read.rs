@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use tracing::level_filters::LevelFilter;
 
-use super::{Codec, Comms, Element, Engine, Item, Mode, OnNode, Report, Selector, Settings};
+use super::{
+    Codec, Comms, Device, Element, Engine, GpuAware, Item, Mode, OnNode, Report, Selector, Settings,
+};
 use crate::layout::{BitsPolicy, Layout};
 
 /// Sets what one variable stands for.
@@ -225,11 +227,22 @@ pub(super) fn guard(settings: &mut Settings, text: &str) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Without a GPU codec, `auto` and `cpu` are the same.
-pub(super) fn device(_: &mut Settings, text: &str) -> Result<(), Refusal> {
-    match text {
-        "auto" | "cpu" => Ok(()),
-        "cuda" => Err(Refusal::NotYet),
-        _ => Err(Refusal::Value),
-    }
+pub(super) fn device(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
+    settings.device = match text {
+        "auto" => Device::Auto,
+        "cpu" => Device::Cpu,
+        "cuda" => Device::Cuda,
+        _ => return Err(Refusal::Value),
+    };
+    Ok(())
+}
+
+pub(super) fn gpu_aware(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
+    settings.gpu_aware = match text {
+        "auto" => GpuAware::Auto,
+        "yes" => GpuAware::Yes,
+        "no" => GpuAware::No,
+        _ => return Err(Refusal::Value),
+    };
+    Ok(())
 }

@@ -151,10 +151,18 @@ pub static VARIABLES: &[Variable] = &[
     Variable {
         name: "TRANSPRESS_DEVICE",
         default: "auto",
-        accepted: "auto or cpu",
+        accepted: "auto, cpu or cuda",
         meaning: "Where the codec runs",
         same_on_every_rank: false,
         reader: Reader::Library(read::device),
+    },
+    Variable {
+        name: "TRANSPRESS_GPU_AWARE",
+        default: "auto",
+        accepted: "auto, yes or no",
+        meaning: "Whether the MPI takes buffers that live on a GPU",
+        same_on_every_rank: false,
+        reader: Reader::Library(read::gpu_aware),
     },
     Variable {
         name: "TRANSPRESS_THREADS",

@@ -81,6 +81,8 @@ fn defaults() {
             on_node: OnNode::Auto,
             mode: Mode::On,
             engine: Engine::Auto,
+            device: Device::Auto,
+            gpu_aware: GpuAware::Auto,
             threads: 1,
             report: Report::Stderr,
             log: LevelFilter::WARN,
@@ -315,10 +317,18 @@ fn guard() {
 
 #[test]
 fn device() {
-    good("DEVICE", "auto");
-    good("DEVICE", "cpu");
-    not_yet("DEVICE", "cuda");
+    assert_eq!(good("DEVICE", "auto").device, Device::Auto);
+    assert_eq!(good("DEVICE", "cpu").device, Device::Cpu);
+    assert_eq!(good("DEVICE", "cuda").device, Device::Cuda);
     not_accepted("DEVICE", "gpu");
+}
+
+#[test]
+fn gpu_aware() {
+    assert_eq!(good("GPU_AWARE", "auto").gpu_aware, GpuAware::Auto);
+    assert_eq!(good("GPU_AWARE", "yes").gpu_aware, GpuAware::Yes);
+    assert_eq!(good("GPU_AWARE", "no").gpu_aware, GpuAware::No);
+    not_accepted("GPU_AWARE", "1");
 }
 
 #[test]
