@@ -47,8 +47,7 @@ pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
             let width = usize::from(width);
             let target = room.start(message);
             // SAFETY: the caller promised room for that many bytes, or it is ours.
-            let target =
-                unsafe { std::slice::from_raw_parts_mut(target, message.count * width) };
+            let target = unsafe { std::slice::from_raw_parts_mut(target, message.count * width) };
             *decoded = Some(words::decode(message.payload, width, target));
         }
     }
@@ -126,7 +125,8 @@ unsafe fn decode_elements<T: Float>(
         if message.item == Item::Float(element) && decoded[index].is_none() {
             let start = rooms[index].start(message);
             // SAFETY: the caller promised `count` writable, aligned values of this type, or the room is ours.
-            let target = unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), message.count) };
+            let target =
+                unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), message.count) };
             opened.extend(open(index, message, target));
         }
     }

@@ -9,7 +9,7 @@ use super::mask::Mask;
 use super::plan::Plan;
 use super::quality::Tally;
 use super::scale::Scales;
-use super::survey::{Survey, spread};
+use super::survey::{self, Survey, spread};
 use super::{Coding, Element, Item, Memory, Place, cast, cuda, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
 use std::borrow::Cow;
@@ -450,11 +450,15 @@ fn sample_error<T: Float>(message: &mut Prepared<T>) -> f64 {
     tally.error_of_message(message.source.len(), message.peak)
 }
 
+/// One in so many blocks has its error measured.
+pub fn sample_step(boxes: &Boxes) -> usize {
+    survey::step(boxes.blocks(), BLOCK_SAMPLE)
+}
+
 fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
     let (mut as_coded, mut as_given) = (Tally::default(), Tally::default());
     let boxes = &message.plan.boxes;
-    // A step that is odd does not keep in time with axes of even length.
-    let every = boxes.blocks().div_ceil(BLOCK_SAMPLE) | 1;
+    let every = sample_step(boxes);
     let source = message.source.as_ptr();
     let fitted = message.bound.and_then(|bound| {
         let (streams, head) = fit::read(boxes, message.streams)?;

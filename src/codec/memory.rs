@@ -3,7 +3,7 @@
 use super::cuda::{Device, Error};
 
 /// What an address points into.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Memory {
     /// What this process can read and write.
     Host,
@@ -28,7 +28,7 @@ impl Memory {
                 Ok(())
             },
             Self::Gpu(device) => {
-                let mut work = device.enter()?;
+                let work = device.enter()?;
                 // SAFETY: the caller's promise; the copy is over when this returns.
                 unsafe { work.download(to.as_mut_ptr(), from.addr() as u64, to.len())? };
                 work.finish()
@@ -48,9 +48,9 @@ impl Memory {
                 Ok(())
             },
             Self::Gpu(device) => {
-                let mut work = device.enter()?;
+                let work = device.enter()?;
                 // SAFETY: the caller's promise; the copy is over when this returns.
-                unsafe { work.upload(to.addr() as u64, from)? };
+                unsafe { work.upload_from(to.addr() as u64, from.as_ptr(), from.len())? };
                 work.finish()
             }
         }
@@ -77,7 +77,7 @@ impl Memory {
                 (Self::Host, gpu) => gpu.write(to, std::slice::from_raw_parts(from, bytes)),
                 (gpu, Self::Host) => gpu.read(from, std::slice::from_raw_parts_mut(to, bytes)),
                 (Self::Gpu(device), Self::Gpu(_)) => {
-                    let mut work = device.enter()?;
+                    let work = device.enter()?;
                     work.copy(to.addr() as u64, from.addr() as u64, bytes)?;
                     work.finish()
                 }
@@ -87,7 +87,7 @@ impl Memory {
 }
 
 /// Where the values of a message lie, and what is to code them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Place {
     pub memory: Memory,
     /// The GPU for what it can; else the CPU.

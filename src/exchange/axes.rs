@@ -1,12 +1,13 @@
 //! The axes of each message that a call sends: the user's layouts, else those found in the data.
 
-use super::context::Context;
 use super::Result;
+use super::context::Context;
 use super::message::{Message, Values};
 use super::side::Side;
 use crate::codec::{Coding, Item};
 use crate::layout::{
-    Axes, BitsPolicy, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor, without_scales,
+    Axes, BitsPolicy, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor,
+    without_scales,
 };
 use crate::registry::Registration;
 use crate::wire::fnv1a;

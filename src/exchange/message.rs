@@ -1,9 +1,9 @@
 //! A message to be compressed, and where its values are.
 
+use super::Result;
 use super::context::Context;
 use super::form::{Coded, Form};
 use super::side::Side;
-use super::Result;
 use crate::codec::{Memory, Place};
 use crate::layout::Axes;
 

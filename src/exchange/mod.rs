@@ -6,6 +6,7 @@
 
 mod axes;
 mod backoff;
+mod buffer;
 mod collective;
 mod context;
 mod engine;

@@ -5,6 +5,7 @@ use super::home::Home;
 use super::shadow::Shadow;
 use crate::codec::{Item, Memory, Place};
 use crate::mpi::{Half, Handle, Mpi};
+use crate::registry::Registration;
 use crate::signature::{self, Content, Datatype};
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -90,10 +91,10 @@ pub struct Side {
 }
 
 impl Side {
-    /// `comm` is a communicator of ours. The error is MPI's for a datatype that it would refuse.
+    /// The error is MPI's for a datatype that it would refuse.
     pub fn new(
         mpi: &Mpi,
-        comm: Handle,
+        registration: &Registration,
         buffer: *mut u8,
         slices: Slices,
         handle: Handle,
@@ -103,7 +104,7 @@ impl Side {
         } else {
             let datatype = Datatype::of(mpi, mpi.abi.normalise(handle))?;
             if datatype.derived {
-                mpi.check_usable(datatype.handle, comm)?;
+                mpi.check_usable(datatype.handle, registration.private)?;
             }
             Some(datatype)
         };
@@ -116,7 +117,7 @@ impl Side {
             shadow: RefCell::default(),
         };
         if let Some(address) = side.some_address() {
-            side.home = Home::of(mpi, address);
+            side.home = Home::of(registration, address)?;
         }
         Ok(side)
     }

@@ -651,12 +651,7 @@ impl Mpi {
     ///
     /// # Safety
     /// As MPI asks: both halves describe live buffers, and all their blocks are alike.
-    pub unsafe fn alltoall(
-        &self,
-        send: &Half,
-        receive: &Half,
-        comm: Handle,
-    ) -> Option<Result<()>> {
+    pub unsafe fn alltoall(&self, send: &Half, receive: &Half, comm: Handle) -> Option<Result<()>> {
         let items = |half: &Half| half.counts.first().copied().unwrap_or(0);
         let (sent, received) = (items(send), items(receive));
         if let (Ok(sent), Ok(received)) = (c_int::try_from(sent), c_int::try_from(received)) {

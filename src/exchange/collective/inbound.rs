@@ -104,12 +104,10 @@ pub unsafe fn decode(
 
 fn target(side: &Side, peer: usize, coded: Coded, header: Header) -> Target {
     let (mut scattered, mut place) = (Vec::new(), side.place());
-    let pointer = side
-        .piece(peer, coded.item.bytes())
-        .unwrap_or_else(|| {
-            place.memory = Memory::Host;
-            coded.room(&mut scattered)
-        });
+    let pointer = side.piece(peer, coded.item.bytes()).unwrap_or_else(|| {
+        place.memory = Memory::Host;
+        coded.room(&mut scattered)
+    });
     Target {
         peer,
         coded,

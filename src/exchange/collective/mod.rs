@@ -108,7 +108,8 @@ unsafe fn outbound(
         Some(half) => half,
         None => {
             let slots = &mut working.staging.send;
-            slots.arrange(forms.iter().map(|form| form.wire_bytes(context.terms)));
+            let lengths = forms.iter().map(|form| form.wire_bytes(context.terms));
+            slots.arrange(lengths, source.place().coder);
             let state = &mut working.outgoing;
             // SAFETY: the caller's promise.
             escaped = unsafe { outbound::encode(context, source, &forms, slots, state, stats)? };
@@ -133,7 +134,7 @@ fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbou
             staged: false,
         },
         None => Inbound {
-            half: staged_receive(context, &forms, &mut working.staging.receive)?,
+            half: staged_receive(context, side, &forms, &mut working.staging.receive)?,
             forms,
             staged: true,
         },
@@ -178,8 +179,14 @@ fn direct(context: Context, side: &Side, forms: &[Form]) -> Option<Half> {
 
 /// Slots for what is received. A message that does not come, or comes short, must not find a header that
 /// an earlier call left there.
-fn staged_receive(context: Context, forms: &[Form], slots: &mut Slots) -> Result<Half> {
-    slots.arrange(forms.iter().map(|form| form.wire_bytes(context.terms)));
+fn staged_receive(
+    context: Context,
+    side: &Side,
+    forms: &[Form],
+    slots: &mut Slots,
+) -> Result<Half> {
+    let lengths = forms.iter().map(|form| form.wire_bytes(context.terms));
+    slots.arrange(lengths, side.place().coder);
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Coded(_)) {
             slots.bytes_mut(peer)[..HEADER_BYTES].fill(0);
@@ -217,4 +224,3 @@ fn count_sent(
         }
     }
 }
-

@@ -1,6 +1,8 @@
 //! The buffers that the collective itself works on.
 
+use crate::codec::cuda::Device;
 use crate::exchange::Result;
+use crate::exchange::buffer::Buffer;
 use crate::mpi::{Half, Handle, Mpi};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,14 +19,15 @@ pub struct Staging {
 /// One slot per rank, each as long as that rank's message on the wire.
 #[derive(Default)]
 pub struct Slots {
-    words: Vec<u64>,
+    words: Buffer,
     /// Start and length of each slot in bytes.
     places: Vec<(usize, usize)>,
 }
 
 impl Slots {
-    /// Makes slots of these lengths. What they hold afterwards is left over from other calls.
-    pub fn arrange(&mut self, lengths: impl Iterator<Item = usize>) {
+    /// Makes slots of these lengths, for a GPU to work on where there is one. What they hold afterwards is left over
+    /// from other calls.
+    pub fn arrange(&mut self, lengths: impl Iterator<Item = usize>, gpu: Option<&'static Device>) {
         let mut end = 0usize;
         self.places.clear();
         self.places.extend(lengths.map(|length| {
@@ -33,8 +36,8 @@ impl Slots {
             (start, length)
         }));
         if self.words.len() < end / 8 {
-            // Not resized: the old contents are of no use, and fresh zeros cost nothing until touched.
-            self.words = vec![0; end / 8];
+            // Not resized: the old contents are of no use.
+            self.words = Buffer::new(end / 8, gpu);
         }
     }
 
@@ -61,7 +64,7 @@ impl Slots {
 
     /// The whole words of every slot, in the order of ranks, to be worked on at once.
     pub fn all_words_mut(&mut self) -> Vec<&mut [u64]> {
-        let mut rest = self.words.as_mut_slice();
+        let mut rest = &mut *self.words;
         let mut taken = 0;
         self.places
             .iter()
@@ -133,7 +136,7 @@ mod tests {
     fn slots_are_aligned_and_apart() {
         let mut slots = Slots::default();
         let lengths = [0, 8, 100, 64, 4];
-        slots.arrange(lengths.into_iter());
+        slots.arrange(lengths.into_iter(), None);
         for (peer, length) in lengths.into_iter().enumerate() {
             slots.bytes_mut(peer).fill(peer as u8);
             assert_eq!(slots.bytes(peer).len(), length);

@@ -6,6 +6,7 @@ use super::window::{Pool, Posted, Window};
 use crate::codec::{self, Decode, Memory, Place};
 use crate::exchange::Result;
 use crate::exchange::backoff::Backoff;
+use crate::exchange::buffer::Buffer;
 use crate::exchange::context::{Context, HEADER_WORDS};
 use crate::exchange::form::{Coded, Form, forms};
 use crate::exchange::side::{Piece, Side};
@@ -223,12 +224,10 @@ impl<'a> Stream<'a> {
             }
             Form::Coded(coded) => {
                 let mut place = side.place();
-                let target = side
-                    .piece(peer, coded.item.bytes())
-                    .unwrap_or_else(|| {
-                        place.memory = Memory::Host;
-                        coded.room(&mut room)
-                    });
+                let target = side.piece(peer, coded.item.bytes()).unwrap_or_else(|| {
+                    place.memory = Memory::Host;
+                    coded.room(&mut room)
+                });
                 let left = segments(&coded);
                 let bytes = context.terms.wire_bytes(coded.count, coded.item);
                 Content::Segments(Segments {
@@ -267,7 +266,7 @@ impl<'a> Stream<'a> {
         let byte = context.mpi.abi.byte;
         let (buffer, piece) = match &mut self.content {
             Content::Raw(pieces) => match pieces.pop_front() {
-                Some(piece) => (Vec::new(), piece),
+                Some(piece) => (Buffer::default(), piece),
                 None => return Ok(None),
             },
             Content::Segments(segments) => {
@@ -278,7 +277,7 @@ impl<'a> Stream<'a> {
                 let longest = HEADER_BYTES + MOST_SEGMENT_BYTES;
                 let Coded { count, item, .. } = segments.coded;
                 let room = raw_wire_bytes(count, item).min(longest);
-                let mut buffer = pool.take(room);
+                let mut buffer = pool.take(room, segments.place.coder);
                 let start = buffer.as_mut_ptr().cast();
                 let piece = Piece {
                     start,

@@ -3,9 +3,10 @@
 use super::TAG;
 use super::cut::{Segment, cut, keep_whole};
 use super::window::{Pool, Posted, Window};
-use crate::exchange::axes;
 use crate::exchange::Result;
+use crate::exchange::axes;
 use crate::exchange::backoff::Backoff;
+use crate::exchange::buffer::Buffer;
 use crate::exchange::context::{Context, HEADER_WORDS};
 use crate::exchange::form::{Form, forms};
 use crate::exchange::message::{self, Message, Values};
@@ -89,7 +90,7 @@ impl Cutting {
 struct Load {
     peer: usize,
     /// A buffer of ours; empty where the program's is sent from.
-    buffer: Vec<u64>,
+    buffer: Buffer,
     piece: Piece,
 }
 
@@ -280,7 +281,8 @@ impl<'a> Sender<'a> {
     /// As [`Self::new`].
     unsafe fn code_segments(&mut self, cutting: &mut Cutting) -> Result<()> {
         let started = Instant::now();
-        let at_once = match cutting.values.place.coder {
+        let coder = cutting.values.place.coder;
+        let at_once = match coder {
             Some(_) => ON_A_GPU.min(cutting.segments.len()),
             None => 1,
         };
@@ -289,7 +291,7 @@ impl<'a> Sender<'a> {
         let raw_bytes = |segment: &Segment| wire::raw_wire_bytes(segment.values.len(), item);
         let mut buffers: Vec<_> = segments
             .iter()
-            .map(|segment| self.pool.take(raw_bytes(segment)))
+            .map(|segment| self.pool.take(raw_bytes(segment), coder))
             .collect();
         let mut parts = Vec::with_capacity(segments.len());
         for (index, (segment, buffer)) in segments.iter().zip(&mut buffers).enumerate() {
@@ -356,7 +358,7 @@ impl<'a> Sender<'a> {
         if !staged && let Some(pieces) = self.side.pieces(mpi, peer) {
             let load = |piece| Load {
                 peer,
-                buffer: Vec::new(),
+                buffer: Buffer::default(),
                 piece,
             };
             self.loads.extend(pieces.into_iter().map(load));
@@ -369,7 +371,7 @@ impl<'a> Sender<'a> {
             self.side.gather(mpi, comm, peer, &mut gathered)?;
         }
         for chunk in gathered.chunks(PIECE_BYTES) {
-            let mut buffer = self.pool.take(chunk.len());
+            let mut buffer = self.pool.take(chunk.len(), None);
             // SAFETY: the buffer has room for so many bytes.
             unsafe {
                 let target = buffer.as_mut_ptr().cast();
@@ -380,7 +382,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn load_buffer(&mut self, peer: usize, mut buffer: Vec<u64>, bytes: usize) {
+    fn load_buffer(&mut self, peer: usize, mut buffer: Buffer, bytes: usize) {
         let piece = Piece {
             start: buffer.as_mut_ptr().cast(),
             items: bytes as i32,
