@@ -75,6 +75,7 @@ fn main() {
                 axes: &axes,
                 bits,
                 payload: &mut payload,
+                on_device: None,
             }];
             // SAFETY: the message describes a live vector.
             let done = unsafe { codec::encode(&mut message, Guard::of(guard), |_| false, 1) };
@@ -92,6 +93,7 @@ fn main() {
                 masked: false,
                 fitted: bits != Bits::Even,
                 payload: &payload,
+                on_device: None,
             }];
             // SAFETY: the message describes a live vector.
             assert!(unsafe { codec::decode(&message, 1) }[0]);

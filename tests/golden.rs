@@ -33,6 +33,7 @@ fn message(coding: Coding, rate: f64, layout: &str, bits: Bits, values: &[f32]) 
             axes: &axes,
             bits,
             payload: &mut payload,
+            on_device: None,
         }];
         // SAFETY: the message describes a live slice.
         let done = unsafe { codec::encode(&mut messages, Guard::OFF, |_| false, 1) };
@@ -76,6 +77,7 @@ fn decoded(bytes: &[u8], coding: Coding) -> Vec<f32> {
         masked: header.masked,
         fitted: header.fitted,
         payload: &payload,
+        on_device: None,
     }];
     // SAFETY: the message describes a live vector.
     assert!(unsafe { codec::decode(&messages, 1) }[0]);

@@ -43,6 +43,7 @@ fn through<T: Float>(
         axes,
         bits: Bits::Bounded(tolerance),
         payload: &mut payload,
+        on_device: None,
     }];
     // SAFETY: the slice holds that many values of its type.
     let encoded = unsafe { encode(&mut messages, Guard::OFF, |_| false, 1) }[0]?;
@@ -57,6 +58,7 @@ fn through<T: Float>(
         masked: encoded.masked,
         fitted: encoded.exponent.is_some(),
         payload: &payload[..encoded.words],
+        on_device: None,
     }];
     // SAFETY: the vector has room for that many values of its type.
     let decoded = unsafe { decode(&messages, 1) };

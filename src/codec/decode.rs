@@ -9,6 +9,7 @@ use super::{Coding, Element, Item, Memory, Place, cast, cuda, fit, lossless, sca
 use crate::layout::Axes;
 
 /// One message to be decoded. `values` has room for `count` values, aligned for their type.
+#[derive(Clone, Copy)]
 pub struct Decode<'a> {
     pub coding: Coding,
     pub item: Item,
@@ -21,6 +22,8 @@ pub struct Decode<'a> {
     /// Blocks have an error bound in common instead of a number of bits.
     pub fitted: bool,
     pub payload: &'a [u64],
+    /// Where the payload is on the GPU, if it is not in this process's memory.
+    pub on_device: Option<u64>,
 }
 
 /// Decodes every message, on up to `threads` threads. `false` where a payload cannot be what its message
@@ -32,51 +35,87 @@ pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
     let mut decoded = vec![None; messages.len()];
     // SAFETY: the caller's promise, handed on.
     unsafe { cuda::decode(messages, &mut decoded) };
-    let mut rooms: Vec<_> = messages
+    let brought = messages.iter().zip(&mut decoded);
+    // SAFETY: the caller's promise.
+    let mut brought: Vec<_> = brought
+        .map(|(message, decoded)| unsafe { Brought::of(message, decoded) })
+        .collect();
+    let here: Vec<_> = messages
         .iter()
-        .zip(&decoded)
-        .map(|(message, decoded)| Room::of(message, decoded.is_none()))
+        .zip(&mut brought)
+        .map(|(message, brought)| brought.stand_in(message))
         .collect();
     // SAFETY: the caller's promise, or rooms of ours; each call takes the messages of its element only.
     unsafe {
-        decode_elements::<f32>(messages, Element::F32, &mut rooms, threads, &mut decoded);
-        decode_elements::<f64>(messages, Element::F64, &mut rooms, threads, &mut decoded);
+        decode_elements::<f32>(&here, Element::F32, threads, &mut decoded);
+        decode_elements::<f64>(&here, Element::F64, threads, &mut decoded);
     }
-    for ((message, room), decoded) in messages.iter().zip(&mut rooms).zip(&mut decoded) {
+    for (message, decoded) in here.iter().zip(&mut decoded) {
         if let (Item::Word(width), None) = (message.item, &decoded) {
             let width = usize::from(width);
-            let target = room.start(message);
             // SAFETY: the caller promised room for that many bytes, or it is ours.
-            let target = unsafe { std::slice::from_raw_parts_mut(target, message.count * width) };
+            let target =
+                unsafe { std::slice::from_raw_parts_mut(message.values, message.count * width) };
             *decoded = Some(words::decode(message.payload, width, target));
         }
     }
-    let results = messages.iter().zip(rooms).zip(decoded);
+    drop(here);
+    let results = messages.iter().zip(brought).zip(decoded);
     results
         // SAFETY: the caller's promise.
-        .map(|((message, room), decoded)| decoded == Some(true) && unsafe { room.settle(message) })
+        .map(|((message, brought), decoded)| {
+            decoded == Some(true) && unsafe { brought.settle(message) }
+        })
         .collect()
 }
 
-/// Where the values of a message are decoded to that go to a GPU and are not decoded there; empty for others.
-struct Room(Vec<u64>);
+/// What stands in this process's memory for what is on a GPU and not decoded there.
+#[derive(Default)]
+struct Brought {
+    payload: Vec<u64>,
+    /// Room for the values.
+    values: Vec<u64>,
+}
 
-impl Room {
-    fn of(message: &Decode, is_needed: bool) -> Self {
-        let bytes = message.count * message.item.bytes();
-        let words = match message.place.memory {
-            Memory::Gpu(_) if is_needed => bytes.div_ceil(8),
-            _ => 0,
-        };
-        Self(vec![0; words])
+impl Brought {
+    /// # Safety
+    /// As [`decode`].
+    unsafe fn of(message: &Decode, decoded: &mut Option<bool>) -> Self {
+        let mut brought = Self::default();
+        if decoded.is_some() {
+            return brought;
+        }
+        if let (Some(address), Some(device)) = (message.on_device, message.place.coder) {
+            brought.payload = vec![0; message.payload.len()];
+            let from = std::ptr::without_provenance(address as usize);
+            let bytes = size_of_val(message.payload);
+            // SAFETY: the caller's promise; the vector has as many bytes.
+            let read = unsafe {
+                let start = brought.payload.as_mut_ptr().cast();
+                let room = std::slice::from_raw_parts_mut(start, bytes);
+                Memory::Gpu(device).read(from, room)
+            };
+            if let Err(error) = read {
+                tracing::error!("a message could not be read from the GPU: {error}");
+                *decoded = Some(false);
+            }
+        }
+        if !message.place.memory.is_host() {
+            brought.values = vec![0; (message.count * message.item.bytes()).div_ceil(8)];
+        }
+        brought
     }
 
-    /// Where the values are to be decoded to.
-    fn start(&mut self, message: &Decode) -> *mut u8 {
-        match self.0.is_empty() {
-            true => message.values,
-            false => self.0.as_mut_ptr().cast(),
+    /// The message with what was brought.
+    fn stand_in<'a>(&'a mut self, message: &Decode<'a>) -> Decode<'a> {
+        let mut here = *message;
+        if !self.values.is_empty() {
+            here.values = self.values.as_mut_ptr().cast();
         }
+        if !self.payload.is_empty() {
+            here.payload = &self.payload;
+        }
+        here
     }
 
     /// Takes the values to the GPU.
@@ -84,13 +123,13 @@ impl Room {
     /// # Safety
     /// As [`decode`].
     unsafe fn settle(self, message: &Decode) -> bool {
-        if self.0.is_empty() {
+        if self.values.is_empty() {
             return true;
         }
         let bytes = message.count * message.item.bytes();
         // SAFETY: the room has so many bytes, and the values too, by the caller's promise.
         let written = unsafe {
-            let values = std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), bytes);
+            let values = std::slice::from_raw_parts(self.values.as_ptr().cast::<u8>(), bytes);
             message.place.memory.write(message.values, values)
         };
         if let Err(error) = &written {
@@ -116,17 +155,16 @@ struct Opened<'a, T> {
 unsafe fn decode_elements<T: Float>(
     messages: &[Decode],
     element: Element,
-    rooms: &mut [Room],
     threads: usize,
     decoded: &mut [Option<bool>],
 ) {
     let mut opened: Vec<Opened<T>> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         if message.item == Item::Float(element) && decoded[index].is_none() {
-            let start = rooms[index].start(message);
-            // SAFETY: the caller promised `count` writable, aligned values of this type, or the room is ours.
-            let target =
-                unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), message.count) };
+            // SAFETY: the caller promised `count` writable, aligned values of this type.
+            let target = unsafe {
+                std::slice::from_raw_parts_mut(message.values.cast::<T>(), message.count)
+            };
             opened.extend(open(index, message, target));
         }
     }

@@ -25,6 +25,8 @@ pub struct Encode<'a> {
     pub axes: &'a Axes,
     pub bits: Bits,
     pub payload: &'a mut [u64],
+    /// Where a GPU that codes the message is to put the payload, instead.
+    pub on_device: Option<u64>,
 }
 
 /// How the bits of a ZFP message are shared out over its blocks.
@@ -53,6 +55,8 @@ pub struct Encoded {
     pub exponent: Option<i16>,
     /// Relative L2 error, measured on a sample where a guard or the caller asked for it.
     pub error: Option<f64>,
+    /// The payload is where [`Encode::on_device`] says.
+    pub on_device: bool,
 }
 
 /// Why a message has to go as it is.
@@ -202,6 +206,7 @@ fn encode_words(bytes: &[u8], width: u8, payload: &mut [u64]) -> Result<Encoded,
         flat: true,
         exponent: None,
         error: None,
+        on_device: false,
     })
 }
 
@@ -260,6 +265,7 @@ unsafe fn encode_elements<T: Float>(
                 flat: message.flat,
                 exponent: message.bound.map(|bound| bound.exponent),
                 error,
+                on_device: false,
             })
         });
         outcomes[message.index] = Some(outcome);

@@ -31,6 +31,7 @@ pub fn round_trip<T: Float>(
         axes,
         bits,
         payload: &mut payload,
+        on_device: None,
     }];
     // SAFETY: the slice holds that many values of its type.
     let outcomes = unsafe { encode(&mut messages, guard, |_| true, threads) };
@@ -50,6 +51,7 @@ pub fn round_trip<T: Float>(
         masked: encoded.masked,
         fitted: encoded.exponent.is_some(),
         payload: &payload[..encoded.words],
+        on_device: None,
     }];
     // SAFETY: the vector has room for that many values of its type, and nothing else refers to it.
     let decoded = unsafe { decode(&messages, threads) };

@@ -34,10 +34,26 @@ pub struct Part<'a> {
     pub bytes_if_refused: usize,
     /// Header and payload.
     pub slot: &'a mut [u64],
+    /// Address of the slot on the GPU that MPI sends it from, where it does.
+    pub on_device: Option<u64>,
+}
+
+/// A part in its slot.
+#[derive(Clone, Copy)]
+pub struct Sent {
+    pub bytes: usize,
+    /// Of these, from the first on, those that are in this process's memory: all, or those that a GPU has not put
+    /// where they are sent from.
+    pub here: usize,
+}
+
+/// Bytes of a slot that are in this process's memory.
+pub fn here(outcome: &Result<Sent, Refusal>) -> usize {
+    outcome.as_ref().map_or(HEADER_BYTES, |sent| sent.here)
 }
 
 impl Outgoing {
-    /// Codes the parts into their slots. Returns the bytes of each, or why it has to go as it is; its slot
+    /// Codes the parts into their slots. Returns what each came to, or why it has to go as it is; its slot
     /// then holds nothing but a header that says so.
     ///
     /// # Safety
@@ -48,13 +64,13 @@ impl Outgoing {
         pattern: Option<Pattern>,
         parts: &mut [Part],
         stats: &mut CallStats,
-    ) -> Vec<Result<usize, Refusal>> {
+    ) -> Vec<Result<Sent, Refusal>> {
         let started = Instant::now();
         // SAFETY: the caller's promise.
         let outcomes = unsafe { self.encode(context, pattern, parts) };
         self.inference.record_coding(started.elapsed());
         self.messages += parts.len() as u64;
-        let mut bytes = Vec::with_capacity(parts.len());
+        let mut sent = Vec::with_capacity(parts.len());
         for (part, outcome) in parts.iter_mut().zip(outcomes) {
             self.record(pattern, part, outcome, stats);
             // Without loss it is no news that some values do not get shorter.
@@ -66,9 +82,15 @@ impl Outgoing {
             }
             let header = header(context, part, outcome);
             part.slot[..HEADER_WORDS].copy_from_slice(&header.to_words());
-            bytes.push(outcome.map(|_| header.wire_bytes));
+            sent.push(outcome.map(|encoded| Sent {
+                bytes: header.wire_bytes,
+                here: match encoded.on_device {
+                    true => HEADER_BYTES,
+                    false => header.wire_bytes,
+                },
+            }));
         }
-        bytes
+        sent
     }
 
     /// # Safety
@@ -98,6 +120,7 @@ impl Outgoing {
                 axes: part.axes,
                 bits: bits(part),
                 payload: &mut part.slot[HEADER_WORDS..],
+                on_device: part.on_device.map(|slot| slot + HEADER_BYTES as u64),
             })
             .collect();
         let mut guard = Guard::of(context.settings.guard);

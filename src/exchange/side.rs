@@ -1,6 +1,7 @@
 //! One side of the program's call: where its blocks lie and what they hold.
 
 use super::Result;
+use super::buffer::Kind;
 use super::home::Home;
 use super::shadow::Shadow;
 use crate::codec::{Item, Memory, Place};
@@ -134,6 +135,15 @@ impl Side {
         self.home.place
     }
 
+    /// What memory its messages are put together in.
+    pub fn buffer_kind(&self) -> Kind {
+        match self.home.place.coder {
+            None => Kind::Plain,
+            Some(device) if self.is_open_to_mpi() && !self.memory().is_host() => Kind::Gpu(device),
+            Some(device) => Kind::Pinned(device),
+        }
+    }
+
     fn memory(&self) -> Memory {
         self.home.place.memory
     }
@@ -257,6 +267,68 @@ impl Side {
     fn start(&self, peer: usize, datatype: Datatype) -> *mut u8 {
         self.buffer
             .wrapping_offset(self.slices.0[peer].1 * datatype.extent)
+    }
+
+    /// Copies the block of `peer` without gaps to a place that has its length.
+    ///
+    /// # Safety
+    /// The side must describe a live buffer, as MPI asks of the program, and the place be ours.
+    pub unsafe fn gather_to(
+        &self,
+        mpi: &Mpi,
+        comm: Handle,
+        peer: usize,
+        to: (Memory, *mut u8),
+    ) -> Result<()> {
+        let bytes = self.bytes(peer);
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.piece(peer, 1), to) {
+                (Some(piece), _) => Ok(self.memory().copy(piece, to, bytes)?),
+                (None, (Memory::Host, to)) => {
+                    self.gather(mpi, comm, peer, std::slice::from_raw_parts_mut(to, bytes))
+                }
+                (None, (memory, to)) => {
+                    let mut packed = vec![0; bytes];
+                    self.gather(mpi, comm, peer, &mut packed)?;
+                    Ok(memory.write(to, &packed)?)
+                }
+            }
+        }
+    }
+
+    /// Copies what has its length, without gaps, to the block of `peer`.
+    ///
+    /// # Safety
+    /// As [`Self::gather_to`].
+    pub unsafe fn scatter_from(
+        &self,
+        mpi: &Mpi,
+        comm: Handle,
+        peer: usize,
+        (memory, from): (Memory, *const u8),
+    ) -> Result<()> {
+        let bytes = self.bytes(peer);
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.piece(peer, 1), memory) {
+                (Some(piece), _) => Ok(memory.copy(from, (self.memory(), piece), bytes)?),
+                (None, Memory::Host) => {
+                    self.scatter(mpi, comm, peer, std::slice::from_raw_parts(from, bytes))
+                }
+                (None, _) => {
+                    let mut packed = vec![0; bytes];
+                    memory.read(from, &mut packed)?;
+                    self.scatter(mpi, comm, peer, &packed)
+                }
+            }
+        }
     }
 
     /// Copies the block of `peer` to `target`, which has its length, without gaps.

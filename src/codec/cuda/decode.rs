@@ -81,13 +81,17 @@ unsafe fn decode_batch<T: Float + Plain>(
             continue;
         };
         // The exponents of fields lie before the streams, as kernels read them.
-        let words = Array::of(&work, payload)?;
+        let words = match message.on_device {
+            Some(_) => Array::room(&work, 0)?,
+            None => Array::of(&work, payload)?,
+        };
+        let first_word = message.on_device.unwrap_or(words.address());
         let values = Placed::<T>::target(&work, message.place.memory, message.values, count)?;
         let at = Addresses {
             values: values.address,
-            streams: words.address_of(plan.scale_words()),
+            streams: first_word + 8 * plan.scale_words() as u64,
             exponents: match plan.fields {
-                Some(_) => words.address(),
+                Some(_) => first_word,
                 None => 0,
             },
         };

@@ -14,7 +14,7 @@ use crate::codec::plan::Plan;
 use crate::codec::quality::Tally;
 use crate::codec::survey::Survey;
 use crate::codec::{Bits, Coding, Encode, Encoded, Float, Guard, Item, Refusal};
-use crate::codec::{lies, mask, scale};
+use crate::codec::{lies, mask};
 use crate::layout::Axes;
 
 /// Codes the messages that are a GPU's to code, as far as it can; the others have no outcome.
@@ -268,94 +268,115 @@ fn prepare<'p, 'a, 'm, T: Float>(
     })
 }
 
-impl<T: Float> Prepared<'_, '_, '_, T> {
-    fn stream_words(&self) -> usize {
-        self.plan.boxes.even().words.iter().sum()
-    }
-
-    fn fields(&self) -> usize {
-        self.plan
-            .fields
-            .as_ref()
-            .map_or(0, |fields| fields.extents().1)
-    }
-}
-
-/// Codes the messages and brings back their payloads.
+/// Codes the messages and brings back their payloads, but those that are to stay on the device.
 fn code<T: Float + Plain>(
     work: &Entered,
     prepared: &mut [Prepared<T>],
     guard: Guard,
 ) -> Result<()> {
-    let streams = Array::room(work, prepared.iter().map(Prepared::stream_words).sum())?;
-    let exponents = Array::room(work, prepared.iter().map(Prepared::fields).sum())?;
-    let (boxed, scaled) = lay_out(prepared, &streams, &exponents);
+    let payloads = Payloads::of(work, prepared)?;
+    let (boxed, scaled) = lay_out(prepared, &payloads.addresses);
     launch::exponents::<T>(work, &scaled)?;
     let refused = Array::of(work, &vec![0u32; prepared.len()])?;
     launch::encode::<T>(work, &boxed, &refused)?;
     let every: Vec<_> = prepared.iter().map(Prepared::sampled).collect();
     let errors = launch::sample::<T>(work, &boxed, &every)?;
-
     let (refused, errors) = (refused.fetch(work)?, errors.fetch(work)?);
-    let exponents = exponents.fetch(work)?;
-    let mut first_word = 0;
-    for one in &mut *prepared {
-        let words = one.stream_words();
-        let payload = &mut one.ours.message.payload[one.plan.scale_words()..][..words];
-        // SAFETY: the streams have these words, the payload too, and it is not touched before the work is done.
-        unsafe {
-            let from = streams.address_of(first_word);
-            work.download(payload.as_mut_ptr().cast(), from, size_of_val(payload))?;
-        }
-        first_word += words;
-    }
+    payloads.fetch(work, prepared)?;
     let (refused, errors) = (refused.items()?, errors.items()?);
-    let mut exponents = exponents.items()?;
     for ((one, &refused), errors) in prepared.iter_mut().zip(refused).zip(errors) {
-        let (own, rest) = exponents.split_at(one.fields());
-        exponents = rest;
-        let scale_words = one.plan.scale_words();
-        scale::write(own, &mut one.ours.message.payload[..scale_words]);
         *one.ours.outcome = Some(one.outcome(refused != 0, errors, guard));
     }
     Ok(())
 }
 
+/// Where kernels put payloads.
+struct Payloads {
+    /// Those that are brought back, one after the other.
+    _room: Array<u64>,
+    /// Of the first word of each.
+    addresses: Vec<u64>,
+}
+
+impl Payloads {
+    fn of<T: Float>(work: &Entered, prepared: &[Prepared<T>]) -> Result<Self> {
+        let words = |one: &Prepared<T>| match one.ours.message.on_device {
+            Some(_) => 0,
+            None => one.payload_words(),
+        };
+        let room = Array::room(work, prepared.iter().map(words).sum())?;
+        let mut first = 0;
+        let address = |one: &Prepared<T>| {
+            let own = room.address_of(first);
+            first += words(one);
+            one.ours.message.on_device.unwrap_or(own)
+        };
+        let addresses: Vec<_> = prepared.iter().map(address).collect();
+        for (one, &address) in prepared.iter().zip(&addresses) {
+            // Behind the last exponent there may be room for others.
+            // SAFETY: the payload is lent or the caller's, and begins with so many words for exponents.
+            unsafe { work.fill_zero(address, 8 * one.plan.scale_words())? };
+        }
+        Ok(Self {
+            _room: room,
+            addresses,
+        })
+    }
+
+    /// Starts to bring back those that are not to stay.
+    fn fetch<T: Float>(&self, work: &Entered, prepared: &mut [Prepared<T>]) -> Result<()> {
+        debug_assert!(self.addresses.len() == prepared.len());
+        for (one, &address) in prepared.iter_mut().zip(&self.addresses) {
+            let words = one.payload_words();
+            if one.ours.message.on_device.is_none() {
+                let payload = &mut one.ours.message.payload[..words];
+                // SAFETY: the room has these words, and the payload is not touched before the work is done.
+                unsafe {
+                    let to = payload.as_mut_ptr().cast();
+                    work.download(to, address, size_of_val(payload))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The boxes of all messages, and those whose fields are to be given exponents.
-fn lay_out<T: Float + Plain>(
-    prepared: &[Prepared<T>],
-    streams: &Array<u64>,
-    exponents: &Array<i16>,
-) -> (Boxed, Vec<FieldsJob>) {
+fn lay_out<T: Float>(prepared: &[Prepared<T>], payloads: &[u64]) -> (Boxed, Vec<FieldsJob>) {
     let (mut boxed, mut scaled) = (Boxed::default(), Vec::new());
-    let (mut first_word, mut first_field) = (0, 0);
-    for (index, one) in prepared.iter().enumerate() {
+    let mut first_field = 0;
+    for (index, (one, &payload)) in prepared.iter().zip(payloads).enumerate() {
         let mut at = Addresses {
             values: one.values.address,
-            streams: streams.address_of(first_word),
+            streams: payload + 8 * one.plan.scale_words() as u64,
             exponents: 0,
         };
         if let Some(fields) = &one.plan.fields {
             let (run, count) = fields.extents();
-            at.exponents = exponents.address_of(first_field);
+            at.exponents = payload;
             scaled.push(FieldsJob {
                 values: at.values,
                 count: one.ours.message.count as u64,
                 exponents: at.exponents,
                 run: run as u32,
                 fields: count as u32,
-                first_field: first_field as u32,
+                first_field,
                 unused: 0,
             });
+            first_field += count as u32;
         }
         boxed.add::<T>(index as u32, &one.plan, at);
-        first_word += one.stream_words();
-        first_field += one.fields();
     }
     (boxed, scaled)
 }
 
 impl<T: Float> Prepared<'_, '_, '_, T> {
+    /// Words that kernels write.
+    fn payload_words(&self) -> usize {
+        let streams: usize = self.plan.boxes.even().words.iter().sum();
+        self.plan.scale_words() + streams
+    }
+
     /// One in so many of its blocks is looked at for the error; where nobody asks, the first one.
     fn sampled(&self) -> u32 {
         match self.ours.measured {
@@ -386,6 +407,7 @@ impl<T: Float> Prepared<'_, '_, '_, T> {
             flat: self.flat,
             exponent: None,
             error,
+            on_device: self.ours.message.on_device.is_some(),
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::exchange::backoff::Backoff;
 use crate::exchange::context::{Context, HEADER_WORDS};
 use crate::exchange::form::{Coded, Form};
 use crate::exchange::side::Side;
-use crate::wire::{Fault, Header};
+use crate::wire::{Fault, HEADER_BYTES, Header};
 
 /// What came of reading the messages of a call.
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub unsafe fn decode(
     context: Context,
     side: &Side,
     forms: &[Form],
-    slots: &Slots,
+    slots: &mut Slots,
     backoffs: &mut [Backoff],
 ) -> Result<Received> {
     let Context {
@@ -50,13 +50,18 @@ pub unsafe fn decode(
     for (peer, form) in forms.iter().enumerate() {
         let coded = match *form {
             Form::Raw(_) => {
-                // SAFETY: the caller's promise.
-                unsafe { side.scatter(mpi, registration.private, peer, slots.bytes(peer))? };
+                let (memory, from) = slots.place(peer);
+                // SAFETY: the caller's promise; the slot is as long as the block.
+                unsafe {
+                    let from = (memory, from.cast_const());
+                    side.scatter_from(mpi, registration.private, peer, from)?;
+                }
                 continue;
             }
             Form::Coded(coded) => coded,
         };
         let Coded { item, count, .. } = coded;
+        slots.fetch(peer, HEADER_BYTES)?;
         let slot = slots.bytes(peer);
         match Header::read(slot, terms.coding, item, count..=count, slot.len()) {
             Ok(header) => {
@@ -71,6 +76,7 @@ pub unsafe fn decode(
         }
     }
 
+    let on_device = slots.on_device();
     let messages: Vec<_> = targets
         .iter()
         .map(|target| Decode {
@@ -83,6 +89,7 @@ pub unsafe fn decode(
             masked: target.header.masked,
             fitted: target.header.fitted,
             payload: &slots.words(target.peer)[HEADER_WORDS..],
+            on_device: on_device[target.peer].map(|slot| slot + HEADER_BYTES as u64),
         })
         .collect();
     // SAFETY: each target has room for its values, aligned, in the program's buffer or in a vector.

@@ -109,7 +109,7 @@ unsafe fn outbound(
         None => {
             let slots = &mut working.staging.send;
             let lengths = forms.iter().map(|form| form.wire_bytes(context.terms));
-            slots.arrange(lengths, source.place().coder);
+            slots.arrange(lengths, source.buffer_kind());
             let state = &mut working.outgoing;
             // SAFETY: the caller's promise.
             escaped = unsafe { outbound::encode(context, source, &forms, slots, state, stats)? };
@@ -154,7 +154,7 @@ unsafe fn read(
     if !inbound.staged {
         return Ok(Received::default());
     }
-    let (slots, backoffs) = (&working.staging.receive, &mut working.received);
+    let (slots, backoffs) = (&mut working.staging.receive, &mut working.received);
     // SAFETY: the caller's promise.
     unsafe { inbound::decode(context, side, &inbound.forms, slots, backoffs) }
 }
@@ -186,10 +186,11 @@ fn staged_receive(
     slots: &mut Slots,
 ) -> Result<Half> {
     let lengths = forms.iter().map(|form| form.wire_bytes(context.terms));
-    slots.arrange(lengths, side.place().coder);
+    slots.arrange(lengths, side.buffer_kind());
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Coded(_)) {
             slots.bytes_mut(peer)[..HEADER_BYTES].fill(0);
+            slots.publish(peer, HEADER_BYTES)?;
         }
     }
     slots.half(context.mpi)

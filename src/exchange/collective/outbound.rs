@@ -8,7 +8,7 @@ use crate::exchange::axes;
 use crate::exchange::context::Context;
 use crate::exchange::form::Form;
 use crate::exchange::message::{self, Message, Values};
-use crate::exchange::outgoing::{Outgoing, Part};
+use crate::exchange::outgoing::{Outgoing, Part, Sent, here};
 use crate::exchange::side::Side;
 use crate::report::CallStats;
 
@@ -26,9 +26,9 @@ pub unsafe fn encode(
 ) -> Result<Vec<Escaped>> {
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Raw(_)) {
-            let bytes = slots.bytes_mut(peer);
-            // SAFETY: the caller's promise.
-            unsafe { side.gather(context.mpi, context.registration.private, peer, bytes)? };
+            let (comm, to) = (context.registration.private, slots.place(peer));
+            // SAFETY: the caller's promise; the slot is as long as the block.
+            unsafe { side.gather_to(context.mpi, comm, peer, to)? };
         }
     }
     let mut messages = message::coded(forms);
@@ -47,10 +47,15 @@ pub unsafe fn encode(
     let mut parts = parts(&messages, &values, slots);
     // SAFETY: each part points to its values, in the program's buffer or gathered.
     let outcomes = unsafe { outgoing.code(context, pattern, &mut parts, stats) };
+    drop(parts);
+    for (message, outcome) in messages.iter().zip(&outcomes) {
+        slots.publish(message.peer, here(outcome))?;
+    }
     escaped(&messages, &values, &outcomes)
 }
 
 fn parts<'a>(messages: &'a [Message], values: &[Values], slots: &'a mut Slots) -> Vec<Part<'a>> {
+    let on_device = slots.on_device();
     let mut slots: Vec<_> = slots.all_words_mut().into_iter().map(Some).collect();
     let part = |(message, values): (&'a Message, &Values)| {
         let slot = slots[message.peer].take()?;
@@ -63,6 +68,7 @@ fn parts<'a>(messages: &'a [Message], values: &[Values], slots: &'a mut Slots) -
             place: values.place,
             // The header alone: the values follow point to point.
             bytes_if_refused: 8 * slot.len(),
+            on_device: on_device[message.peer],
             slot,
         })
     };
@@ -72,7 +78,7 @@ fn parts<'a>(messages: &'a [Message], values: &[Values], slots: &'a mut Slots) -
 fn escaped(
     messages: &[Message],
     values: &[Values],
-    outcomes: &[std::result::Result<usize, Refusal>],
+    outcomes: &[std::result::Result<Sent, Refusal>],
 ) -> Result<Vec<Escaped>> {
     let refused = messages
         .iter()

@@ -6,15 +6,15 @@ use super::window::{Pool, Posted, Window};
 use crate::exchange::Result;
 use crate::exchange::axes;
 use crate::exchange::backoff::Backoff;
-use crate::exchange::buffer::Buffer;
-use crate::exchange::context::{Context, HEADER_WORDS};
+use crate::exchange::buffer::{Buffer, Kind};
+use crate::exchange::context::Context;
 use crate::exchange::form::{Form, forms};
 use crate::exchange::message::{self, Message, Values};
-use crate::exchange::outgoing::{Outgoing, Part};
+use crate::exchange::outgoing::{Outgoing, Part, here};
 use crate::exchange::side::{PIECE_BYTES, Piece, Side};
 use crate::layout::Pattern;
 use crate::report::{CallStats, Fate};
-use crate::wire;
+use crate::wire::{self, HEADER_BYTES};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -67,21 +67,11 @@ impl Cutting {
     ///
     /// # Safety
     /// The message must point to its values.
-    unsafe fn copy(&self, segment: &Segment, buffer: &mut [u64]) -> Result<usize> {
+    unsafe fn copy(&self, segment: &Segment, buffer: &mut Buffer) -> Result<usize> {
         let (count, item) = (segment.values.len(), self.message.coded.item);
-        let room = &mut buffer[HEADER_WORDS..];
-        // SAFETY: the same memory, as bytes.
-        let room = unsafe {
-            std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<u8>(), size_of_val(room))
-        };
-        let target = &mut room[..count * item.bytes()];
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.values
-                .place
-                .memory
-                .read(self.values_of(segment), target)?;
-        }
+        let (memory, from) = (self.values.place.memory, self.values_of(segment));
+        // SAFETY: the caller's promise; the buffer has room for the values after the header.
+        unsafe { memory.copy(from, buffer.place(HEADER_BYTES), count * item.bytes())? };
         Ok(wire::raw_wire_bytes(count, item))
     }
 }
@@ -281,8 +271,8 @@ impl<'a> Sender<'a> {
     /// As [`Self::new`].
     unsafe fn code_segments(&mut self, cutting: &mut Cutting) -> Result<()> {
         let started = Instant::now();
-        let coder = cutting.values.place.coder;
-        let at_once = match coder {
+        let kind = self.side.buffer_kind();
+        let at_once = match cutting.values.place.coder {
             Some(_) => ON_A_GPU.min(cutting.segments.len()),
             None => 1,
         };
@@ -291,7 +281,7 @@ impl<'a> Sender<'a> {
         let raw_bytes = |segment: &Segment| wire::raw_wire_bytes(segment.values.len(), item);
         let mut buffers: Vec<_> = segments
             .iter()
-            .map(|segment| self.pool.take(raw_bytes(segment), coder))
+            .map(|segment| self.pool.take(raw_bytes(segment), kind))
             .collect();
         let mut parts = Vec::with_capacity(segments.len());
         for (index, (segment, buffer)) in segments.iter().zip(&mut buffers).enumerate() {
@@ -308,6 +298,7 @@ impl<'a> Sender<'a> {
                 values: cutting.values_of(segment),
                 place: cutting.values.place,
                 bytes_if_refused: raw_bytes,
+                on_device: buffer.on_device(0),
                 slot: &mut buffer[..slot_bytes / 8],
             });
         }
@@ -319,12 +310,18 @@ impl<'a> Sender<'a> {
             let bytes = match segment.values.is_empty() {
                 true => 0,
                 false => match outcomes.next() {
-                    Some(Ok(bytes)) => {
-                        cutting.some_coded = true;
-                        bytes
+                    Some(outcome) => {
+                        buffer.publish(0..here(&outcome))?;
+                        match outcome {
+                            Ok(sent) => {
+                                cutting.some_coded = true;
+                                sent.bytes
+                            }
+                            // SAFETY: the caller's promise.
+                            Err(_) => unsafe { cutting.copy(segment, &mut buffer)? },
+                        }
                     }
-                    // SAFETY: the caller's promise.
-                    _ => unsafe { cutting.copy(segment, &mut buffer)? },
+                    None => 0,
                 },
             };
             cutting.sent += 1;
@@ -371,7 +368,7 @@ impl<'a> Sender<'a> {
             self.side.gather(mpi, comm, peer, &mut gathered)?;
         }
         for chunk in gathered.chunks(PIECE_BYTES) {
-            let mut buffer = self.pool.take(chunk.len(), None);
+            let mut buffer = self.pool.take(chunk.len(), Kind::Plain);
             // SAFETY: the buffer has room for so many bytes.
             unsafe {
                 let target = buffer.as_mut_ptr().cast();
@@ -384,7 +381,7 @@ impl<'a> Sender<'a> {
 
     fn load_buffer(&mut self, peer: usize, mut buffer: Buffer, bytes: usize) {
         let piece = Piece {
-            start: buffer.as_mut_ptr().cast(),
+            start: buffer.place(0).1,
             items: bytes as i32,
             datatype: self.context.mpi.abi.byte,
             bytes,

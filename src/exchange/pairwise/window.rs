@@ -1,7 +1,6 @@
 //! What MPI is at work on in one direction.
 
-use crate::codec::cuda::Device;
-use crate::exchange::buffer::Buffer;
+use crate::exchange::buffer::{Buffer, Kind};
 use crate::mpi::{Request, Result};
 use std::mem::ManuallyDrop;
 use std::ops::RangeInclusive;
@@ -41,18 +40,18 @@ impl Window {
 pub struct Pool(Vec<Buffer>);
 
 impl Pool {
-    /// A buffer of at least so many bytes, of whatever content; where a GPU works on it, of those that it lends.
-    pub fn take(&mut self, bytes: usize, gpu: Option<&'static Device>) -> Buffer {
+    /// A buffer of at least so many bytes, of whatever content.
+    pub fn take(&mut self, bytes: usize, kind: Kind) -> Buffer {
         let words = bytes.div_ceil(8);
         match self.0.iter().rposition(|buffer| buffer.len() >= words) {
-            Some(index) if gpu.is_none() => self.0.swap_remove(index),
-            _ => Buffer::new(words, gpu),
+            Some(index) if matches!(kind, Kind::Plain) => self.0.swap_remove(index),
+            _ => Buffer::new(words, kind),
         }
     }
 
-    /// Keeps a buffer; the shortest of them goes when there are more than a window needs.
+    /// Keeps a buffer, unless it goes back to a GPU; the shortest of them goes when there are more than a window needs.
     pub fn give(&mut self, buffer: Buffer) {
-        if buffer.is_empty() || matches!(buffer, Buffer::Pinned(_)) {
+        if buffer.is_empty() || !buffer.is(Kind::Plain) {
             return;
         }
         self.0.push(buffer);
