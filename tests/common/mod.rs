@@ -6,6 +6,7 @@
 pub mod bed;
 pub mod fields;
 pub mod fills;
+pub mod gpu;
 pub mod relay;
 pub mod report;
 
@@ -96,7 +97,7 @@ pub fn library() -> PathBuf {
 
 /// Where the program `name` of this MPI is, built if its sources are newer.
 ///
-/// `name` is a file of tests/mpi, tests/network or examples without its ending, or a folder of C files that make
+/// `name` is a file of tests/mpi, tests/network, tests/gpu or examples without its ending, or a folder of C files that make
 /// one program; `name:INTERFACE` compiles a Fortran file with -DINTERFACE. Names in `-tool` and `-plugin`
 /// become shared objects.
 pub fn build(mpi: Mpi, name: &str) -> PathBuf {
@@ -106,6 +107,7 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
     let (file, define) = name.split_once(':').unwrap_or((name, ""));
     let tests = Path::new(ROOT).join("tests/mpi");
     let network = Path::new(ROOT).join("tests/network");
+    let on_gpu = Path::new(ROOT).join("tests/gpu");
     let include = Path::new(ROOT).join("include");
     let mut sources = vec![];
     let mut fortran = false;
@@ -116,6 +118,8 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
         let folders = [
             tests.clone(),
             network.clone(),
+            on_gpu.clone(),
+            on_gpu.join("fake"),
             Path::new(ROOT).join("examples"),
         ];
         let endings = ["c", "f90", "F90"];
@@ -152,6 +156,7 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
     let mut inputs = vec![];
     files_below(&tests, &mut inputs);
     files_below(&network, &mut inputs);
+    files_below(&on_gpu, &mut inputs);
     files_below(&include, &mut inputs);
     files_below(&Path::new(ROOT).join("examples"), &mut inputs);
     let newest = inputs.iter().filter_map(|path| modified(path)).max();
@@ -189,6 +194,9 @@ pub fn build(mpi: Mpi, name: &str) -> PathBuf {
         command.arg(format!("-D{define}"));
     }
     command.args(&sources).arg("-o").arg(&program);
+    if text.contains("\"cuda.h\"") {
+        gpu::link(&mut command);
+    }
     let output = command
         .args(["-lm", "-lpthread", "-ldl"])
         .output()

@@ -1,0 +1,81 @@
+//! The stand-in for CUDA's driver (tests/gpu/fake), built by the system's compiler.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use super::{ROOT, Run, SCRATCH, files_below, modified, one_at_a_time};
+
+/// The driver of CUDA 12.4.
+pub const CURRENT: u32 = 12040;
+
+/// The folder with a `libcuda.so.1` of this version: what came later is not in it.
+pub fn driver(version: u32) -> PathBuf {
+    let folder = Path::new(SCRATCH).join(format!("fake-cuda-{version}"));
+    let mut sources = sources();
+    sources.retain(|path| path.extension().is_some_and(|ending| ending == "cpp"));
+    let mut command = Command::new("c++");
+    command
+        .args("-std=c++17 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -shared -fPIC".split(' '))
+        .arg("-Wl,-soname,libcuda.so.1")
+        .arg(format!("-DFAKE_CUDA_VERSION={version}"))
+        .args(sources)
+        .args(["-ldl", "-lpthread"]);
+    compile(command, &folder.join("libcuda.so.1"));
+    folder
+}
+
+/// The kernels for tests of the driver layer.
+pub fn kernels() -> PathBuf {
+    let object = Path::new(SCRATCH).join("fake-cuda-kernels/kernels.so");
+    let mut command = Command::new("cc");
+    command
+        .args("-std=c11 -O1 -g -Wall -Wextra -Werror -shared -fPIC".split(' '))
+        .arg(fake().join("kernels.c"));
+    compile(command, &object);
+    object
+}
+
+/// Has a program that includes "cuda.h" linked with the driver.
+pub(super) fn link(command: &mut Command) {
+    command.arg("-I").arg(fake()).arg("-L").arg(driver(CURRENT));
+    command.arg("-l:libcuda.so.1");
+}
+
+impl Run {
+    /// With the stand-in for CUDA where the program looks for `libcuda.so.1`.
+    pub fn with_fake_cuda(self) -> Self {
+        self.env("LD_LIBRARY_PATH", driver(CURRENT).display())
+    }
+}
+
+fn fake() -> PathBuf {
+    Path::new(ROOT).join("tests/gpu/fake")
+}
+
+fn sources() -> Vec<PathBuf> {
+    let mut sources = vec![];
+    files_below(&fake(), &mut sources);
+    sources
+}
+
+/// Runs the compiler where a source is newer than what it is to make.
+fn compile(mut command: Command, object: &Path) {
+    static COMPILING: Mutex<()> = Mutex::new(());
+    let _one = one_at_a_time(&COMPILING);
+    let newest = sources().iter().filter_map(|path| modified(path)).max();
+    if object.exists() && modified(object) >= newest {
+        return;
+    }
+    fs::create_dir_all(object.parent().expect("folder")).expect("scratch folder");
+    // Tests run side by side in several processes: nobody may find half an object.
+    let part = object.with_extension(format!("part-{}", std::process::id()));
+    let output = command.arg("-o").arg(&part).output().expect("compiler");
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::rename(part, object).expect("the object");
+}
