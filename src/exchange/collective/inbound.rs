@@ -49,6 +49,8 @@ pub unsafe fn decode(
     let mut targets = Vec::new();
     for (peer, form) in forms.iter().enumerate() {
         let coded = match *form {
+            // The block that stays here has no slot.
+            Form::Raw(0) => continue,
             Form::Raw(_) => {
                 let (memory, from) = slots.place(peer);
                 // SAFETY: the caller's promise; the slot is as long as the block.

@@ -25,7 +25,8 @@ pub unsafe fn encode(
     stats: &mut CallStats,
 ) -> Result<Vec<Escaped>> {
     for (peer, form) in forms.iter().enumerate() {
-        if matches!(form, Form::Raw(_)) {
+        // The block that stays here has no slot.
+        if matches!(form, Form::Raw(bytes) if *bytes > 0) {
             let (comm, to) = (context.registration.private, slots.place(peer));
             // SAFETY: the caller's promise; the slot is as long as the block.
             unsafe { side.gather_to(context.mpi, comm, peer, to)? };
