@@ -55,8 +55,8 @@ pub struct Encoded {
     pub exponent: Option<i16>,
     /// Relative L2 error, measured on a sample where a guard or the caller asked for it.
     pub error: Option<f64>,
-    /// The payload is where [`Encode::on_device`] says.
-    pub on_device: bool,
+    /// What coded it.
+    pub coder: Coder,
 }
 
 /// Why a message has to go as it is.
@@ -78,6 +78,16 @@ pub enum Refusal {
     NoGain,
     /// Its values are on a GPU and could not be read.
     OutOfReach,
+}
+
+/// What coded a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coder {
+    Cpu,
+    Gpu {
+        /// The payload is where [`Encode::on_device`] says.
+        stays: bool,
+    },
 }
 
 /// What became of a message; `None` as long as nothing did.
@@ -206,7 +216,7 @@ fn encode_words(bytes: &[u8], width: u8, payload: &mut [u64]) -> Result<Encoded,
         flat: true,
         exponent: None,
         error: None,
-        on_device: false,
+        coder: Coder::Cpu,
     })
 }
 
@@ -265,7 +275,7 @@ unsafe fn encode_elements<T: Float>(
                 flat: message.flat,
                 exponent: message.bound.map(|bound| bound.exponent),
                 error,
-                on_device: false,
+                coder: Coder::Cpu,
             })
         });
         outcomes[message.index] = Some(outcome);

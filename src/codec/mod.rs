@@ -29,7 +29,7 @@ pub mod zfp;
 
 pub use decode::{Decode, decode};
 pub use element::{Element, Item};
-pub use encode::{Bits, Encode, Encoded, Guard, Refusal, encode};
+pub use encode::{Bits, Coder, Encode, Encoded, Guard, Refusal, encode};
 pub use float::Float;
 pub use mask::{fill_values, without_fill_values};
 pub use memory::{Memory, Place};

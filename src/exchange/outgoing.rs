@@ -2,7 +2,7 @@
 
 use super::context::{Context, HEADER_WORDS};
 use super::message::Message;
-use crate::codec::{self, Bits, Coding, Encode, Encoded, Guard, Place, Refusal};
+use crate::codec::{self, Bits, Coder, Coding, Encode, Encoded, Guard, Place, Refusal};
 use crate::layout::{Axes, Inference, Pattern};
 use crate::report::CallStats;
 use crate::wire::{HEADER_BYTES, Header};
@@ -84,9 +84,9 @@ impl Outgoing {
             part.slot[..HEADER_WORDS].copy_from_slice(&header.to_words());
             sent.push(outcome.map(|encoded| Sent {
                 bytes: header.wire_bytes,
-                here: match encoded.on_device {
-                    true => HEADER_BYTES,
-                    false => header.wire_bytes,
+                here: match encoded.coder {
+                    Coder::Gpu { stays: true } => HEADER_BYTES,
+                    _ => header.wire_bytes,
                 },
             }));
         }
@@ -148,6 +148,8 @@ impl Outgoing {
         if let (Ok(_), Some(error)) = (outcome, error) {
             stats.error.add(error);
         }
+        let on_gpu = outcome.is_ok_and(|encoded| encoded.coder != Coder::Cpu);
+        stats.on_gpu += u64::from(on_gpu);
         if let Some(pattern) = pattern {
             let (peer, refused) = (part.message.peer, outcome.is_err());
             self.inference

@@ -9,7 +9,7 @@ use super::jobs::{Addresses, Boxed, MOST_VALUES, Placed, first_batch};
 use super::kernels::{FieldsJob, SampledError};
 use super::launch::{self, Samples};
 use super::{Device, Entered, Result};
-use crate::codec::encode::{Outcome, sample_step};
+use crate::codec::encode::{Coder, Outcome, sample_step};
 use crate::codec::plan::Plan;
 use crate::codec::quality::Tally;
 use crate::codec::survey::Survey;
@@ -407,7 +407,9 @@ impl<T: Float> Prepared<'_, '_, '_, T> {
             flat: self.flat,
             exponent: None,
             error,
-            on_device: self.ours.message.on_device.is_some(),
+            coder: Coder::Gpu {
+                stays: self.ours.message.on_device.is_some(),
+            },
         })
     }
 }
