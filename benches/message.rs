@@ -4,7 +4,7 @@
 //! `cargo bench --bench message` prints medians of several runs, all in one process on one core.
 
 use std::time::Instant;
-use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item};
+use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item, Place};
 use transpress::layout::{Axes, Kind};
 
 const RUNS: usize = 15;
@@ -70,10 +70,12 @@ fn main() {
                 coding,
                 item: Item::Float(Element::F32),
                 values: values.as_ptr().cast(),
+                place: Place::HOST,
                 count: values.len(),
                 axes: &axes,
                 bits,
                 payload: &mut payload,
+                on_device: None,
             }];
             // SAFETY: the message describes a live vector.
             let done = unsafe { codec::encode(&mut message, Guard::of(guard), |_| false, 1) };
@@ -85,11 +87,13 @@ fn main() {
                 coding,
                 item: Item::Float(Element::F32),
                 values: back.as_mut_ptr().cast(),
+                place: Place::HOST,
                 count: values.len(),
                 axes: &axes,
                 masked: false,
                 fitted: bits != Bits::Even,
                 payload: &payload,
+                on_device: None,
             }];
             // SAFETY: the message describes a live vector.
             assert!(unsafe { codec::decode(&message, 1) }[0]);

@@ -19,6 +19,8 @@ pub struct CallStats {
     pub compressed: u64,
     pub raw: u64,
     pub escaped: u64,
+    /// Messages, or segments of them, that a GPU coded.
+    pub on_gpu: u64,
     /// As the program gave them.
     pub bytes_before: u64,
     /// As they went over the wire.
@@ -64,6 +66,7 @@ impl CallStats {
         self.compressed += other.compressed;
         self.raw += other.raw;
         self.escaped += other.escaped;
+        self.on_gpu += other.on_gpu;
         self.bytes_before += other.bytes_before;
         self.bytes_after += other.bytes_after;
         // The slowest rank is what the program waited for.
@@ -226,6 +229,7 @@ struct JsonCall {
     messages_compressed: u64,
     messages_raw: u64,
     messages_escaped: u64,
+    coded_on_gpu: u64,
     bytes_before: u64,
     bytes_after: u64,
     ratio: f64,
@@ -245,6 +249,7 @@ impl JsonCall {
             messages_compressed: stats.compressed,
             messages_raw: stats.raw,
             messages_escaped: stats.escaped,
+            coded_on_gpu: stats.on_gpu,
             bytes_before: stats.bytes_before,
             bytes_after: stats.bytes_after,
             ratio: ratio(stats),

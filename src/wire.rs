@@ -67,6 +67,8 @@ pub enum Fault {
     Axes,
     /// Axes that do not make up the count, or a mask that is none.
     Payload,
+    /// The values could not be written to the GPU.
+    Gpu(String),
 }
 
 impl std::fmt::Display for Fault {
@@ -93,6 +95,7 @@ impl std::fmt::Display for Fault {
                 )
             }
             Self::Axes => write!(f, "the sender's layout cannot be read"),
+            Self::Gpu(error) => write!(f, "its values could not be written to the GPU: {error}"),
             Self::Payload => write!(f, "the payload cannot be what its header says"),
         }
     }

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item};
+use transpress::codec::{self, Bits, Coding, Decode, Element, Encode, Guard, Item, Place};
 use transpress::layout::Layout;
 use transpress::wire::{self, HEADER_BYTES, Header, fnv1a};
 
@@ -28,10 +28,12 @@ fn message(coding: Coding, rate: f64, layout: &str, bits: Bits, values: &[f32]) 
             coding,
             item: Item::Float(Element::F32),
             values: values.as_ptr().cast(),
+            place: Place::HOST,
             count: COUNT,
             axes: &axes,
             bits,
             payload: &mut payload,
+            on_device: None,
         }];
         // SAFETY: the message describes a live slice.
         let done = unsafe { codec::encode(&mut messages, Guard::OFF, |_| false, 1) };
@@ -69,11 +71,13 @@ fn decoded(bytes: &[u8], coding: Coding) -> Vec<f32> {
         coding,
         item: Item::Float(Element::F32),
         values: values.as_mut_ptr().cast(),
+        place: Place::HOST,
         count: COUNT,
         axes: &header.axes,
         masked: header.masked,
         fitted: header.fitted,
         payload: &payload,
+        on_device: None,
     }];
     // SAFETY: the message describes a live vector.
     assert!(unsafe { codec::decode(&messages, 1) }[0]);

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use transpress::codec::{
-    Bits, Coding, Decode, Encode, Float, Guard, Item, Refusal, decode, encode,
+    Bits, Coding, Decode, Encode, Float, Guard, Item, Place, Refusal, decode, encode,
 };
 use transpress::layout::{Axes, Layout};
 
@@ -38,10 +38,12 @@ fn through<T: Float>(
         coding: Coding::Zfp,
         item: Item::Float(T::ELEMENT),
         values: values.as_ptr().cast(),
+        place: Place::HOST,
         count: values.len(),
         axes,
         bits: Bits::Bounded(tolerance),
         payload: &mut payload,
+        on_device: None,
     }];
     // SAFETY: the slice holds that many values of its type.
     let encoded = unsafe { encode(&mut messages, Guard::OFF, |_| false, 1) }[0]?;
@@ -50,11 +52,13 @@ fn through<T: Float>(
         coding: Coding::Zfp,
         item: Item::Float(T::ELEMENT),
         values: back.as_mut_ptr().cast(),
+        place: Place::HOST,
         count: back.len(),
         axes,
         masked: encoded.masked,
         fitted: encoded.exponent.is_some(),
         payload: &payload[..encoded.words],
+        on_device: None,
     }];
     // SAFETY: the vector has room for that many values of its type.
     let decoded = unsafe { decode(&messages, 1) };

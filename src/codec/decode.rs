@@ -5,14 +5,16 @@ use super::float::Float;
 use super::mask::Mask;
 use super::plan::Plan;
 use super::zfp::DecodeJob;
-use super::{Coding, Element, Item, cast, fit, lossless, scale, words, zfp};
+use super::{Coding, Element, Item, Memory, Place, cast, cuda, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
 
 /// One message to be decoded. `values` has room for `count` values, aligned for their type.
+#[derive(Clone, Copy)]
 pub struct Decode<'a> {
     pub coding: Coding,
     pub item: Item,
     pub values: *mut u8,
+    pub place: Place,
     pub count: usize,
     pub axes: &'a Axes,
     /// The payload begins with a mask.
@@ -20,6 +22,8 @@ pub struct Decode<'a> {
     /// Blocks have an error bound in common instead of a number of bits.
     pub fitted: bool,
     pub payload: &'a [u64],
+    /// Where the payload is on the GPU, if it is not in this process's memory.
+    pub on_device: Option<u64>,
 }
 
 /// Decodes every message, on up to `threads` threads. `false` where a payload cannot be what its message
@@ -28,22 +32,111 @@ pub struct Decode<'a> {
 /// # Safety
 /// For each message, `values` must be writable and aligned as [`Decode`] says, and overlap no other.
 pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
-    let mut decoded = vec![false; messages.len()];
-    // SAFETY: the caller's promise, handed on; each call takes the messages of its element only.
+    let mut decoded = vec![None; messages.len()];
+    // SAFETY: the caller's promise, handed on.
+    unsafe { cuda::decode(messages, &mut decoded) };
+    let brought = messages.iter().zip(&mut decoded);
+    // SAFETY: the caller's promise.
+    let mut brought: Vec<_> = brought
+        .map(|(message, decoded)| unsafe { Brought::of(message, decoded) })
+        .collect();
+    let here: Vec<_> = messages
+        .iter()
+        .zip(&mut brought)
+        .map(|(message, brought)| brought.stand_in(message))
+        .collect();
+    // SAFETY: the caller's promise, or rooms of ours; each call takes the messages of its element only.
     unsafe {
-        decode_elements::<f32>(messages, Element::F32, threads, &mut decoded);
-        decode_elements::<f64>(messages, Element::F64, threads, &mut decoded);
+        decode_elements::<f32>(&here, Element::F32, threads, &mut decoded);
+        decode_elements::<f64>(&here, Element::F64, threads, &mut decoded);
     }
-    for (message, decoded) in messages.iter().zip(&mut decoded) {
-        if let Item::Word(width) = message.item {
+    for (message, decoded) in here.iter().zip(&mut decoded) {
+        if let (Item::Word(width), None) = (message.item, &decoded) {
             let width = usize::from(width);
-            // SAFETY: the caller promised room for that many bytes.
+            // SAFETY: the caller promised room for that many bytes, or it is ours.
             let target =
                 unsafe { std::slice::from_raw_parts_mut(message.values, message.count * width) };
-            *decoded = words::decode(message.payload, width, target);
+            *decoded = Some(words::decode(message.payload, width, target));
         }
     }
-    decoded
+    drop(here);
+    let results = messages.iter().zip(brought).zip(decoded);
+    results
+        // SAFETY: the caller's promise.
+        .map(|((message, brought), decoded)| {
+            decoded == Some(true) && unsafe { brought.settle(message) }
+        })
+        .collect()
+}
+
+/// What stands in this process's memory for what is on a GPU and not decoded there.
+#[derive(Default)]
+struct Brought {
+    payload: Vec<u64>,
+    /// Room for the values.
+    values: Vec<u64>,
+}
+
+impl Brought {
+    /// # Safety
+    /// As [`decode`].
+    unsafe fn of(message: &Decode, decoded: &mut Option<bool>) -> Self {
+        let mut brought = Self::default();
+        if decoded.is_some() {
+            return brought;
+        }
+        if let (Some(address), Some(device)) = (message.on_device, message.place.coder) {
+            brought.payload = vec![0; message.payload.len()];
+            let from = std::ptr::without_provenance(address as usize);
+            let bytes = size_of_val(message.payload);
+            // SAFETY: the caller's promise; the vector has as many bytes.
+            let read = unsafe {
+                let start = brought.payload.as_mut_ptr().cast();
+                let room = std::slice::from_raw_parts_mut(start, bytes);
+                Memory::Gpu(device).read(from, room)
+            };
+            if let Err(error) = read {
+                tracing::error!("a message could not be read from the GPU: {error}");
+                *decoded = Some(false);
+            }
+        }
+        if !message.place.memory.is_host() {
+            brought.values = vec![0; (message.count * message.item.bytes()).div_ceil(8)];
+        }
+        brought
+    }
+
+    /// The message with what was brought.
+    fn stand_in<'a>(&'a mut self, message: &Decode<'a>) -> Decode<'a> {
+        let mut here = *message;
+        if !self.values.is_empty() {
+            here.values = self.values.as_mut_ptr().cast();
+        }
+        if !self.payload.is_empty() {
+            here.payload = &self.payload;
+        }
+        here
+    }
+
+    /// Takes the values to the GPU.
+    ///
+    /// # Safety
+    /// As [`decode`].
+    unsafe fn settle(self, message: &Decode) -> bool {
+        if self.values.is_empty() {
+            return true;
+        }
+        let bytes = message.count * message.item.bytes();
+        // SAFETY: the room has so many bytes, and the values too, by the caller's promise.
+        let written = unsafe {
+            let values = std::slice::from_raw_parts(self.values.as_ptr().cast::<u8>(), bytes);
+            message.place.memory.write(message.values, values)
+        };
+        if let Err(error) = &written {
+            tracing::error!("values could not be written to the GPU: {error}");
+        }
+        written.is_ok()
+    }
 }
 
 /// A message on its way through the codec.
@@ -63,11 +156,11 @@ unsafe fn decode_elements<T: Float>(
     messages: &[Decode],
     element: Element,
     threads: usize,
-    decoded: &mut [bool],
+    decoded: &mut [Option<bool>],
 ) {
     let mut opened: Vec<Opened<T>> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        if message.item == Item::Float(element) {
+        if message.item == Item::Float(element) && decoded[index].is_none() {
             // SAFETY: the caller promised `count` writable, aligned values of this type.
             let target = unsafe {
                 std::slice::from_raw_parts_mut(message.values.cast::<T>(), message.count)
@@ -76,7 +169,7 @@ unsafe fn decode_elements<T: Float>(
         }
     }
     for message in &opened {
-        decoded[message.index] = true;
+        decoded[message.index] = Some(true);
     }
     read(&mut opened, threads, decoded);
     for message in &mut opened {
@@ -84,7 +177,7 @@ unsafe fn decode_elements<T: Float>(
             .plan
             .fields
             .as_ref()
-            .filter(|_| decoded[message.index])
+            .filter(|_| decoded[message.index] == Some(true))
         {
             scale::undo(message.target, fields, message.words);
         }
@@ -132,32 +225,32 @@ fn open<'a, T: Float>(
     })
 }
 
-fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [bool]) {
+fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [Option<bool>]) {
     let (mut jobs, mut owners) = (Vec::new(), Vec::new());
     for message in opened.iter_mut() {
         let Some(words) = message.words.get(message.plan.scale_words()..) else {
-            decoded[message.index] = false;
+            decoded[message.index] = Some(false);
             continue;
         };
         match message.plan.coding {
             Coding::Zfp => {
                 let boxes = zfp_jobs(&message.plan, message.fitted, words, message.target);
-                decoded[message.index] = !boxes.is_empty();
+                decoded[message.index] = Some(!boxes.is_empty());
                 owners.extend(std::iter::repeat_n(message.index, boxes.len()));
                 jobs.extend(boxes);
             }
-            Coding::Fp16 => decoded[message.index] = cast::from_f16(words, message.target),
-            Coding::Bf16 => decoded[message.index] = cast::from_bf16(words, message.target),
+            Coding::Fp16 => decoded[message.index] = Some(cast::from_f16(words, message.target)),
+            Coding::Bf16 => decoded[message.index] = Some(cast::from_bf16(words, message.target)),
             Coding::Lossless => {
-                decoded[message.index] =
-                    lossless::decode(&message.plan.boxes, words, message.target);
+                let done = lossless::decode(&message.plan.boxes, words, message.target);
+                decoded[message.index] = Some(done);
             }
         }
     }
     // SAFETY: targets are disjoint boxes of slices that `opened` borrows, streams are parts of payloads.
     let done = unsafe { zfp::decode(&jobs, threads) };
     for (owner, done) in owners.into_iter().zip(done) {
-        decoded[owner] &= done;
+        decoded[owner] = decoded[owner].map(|before| before && done);
     }
 }
 

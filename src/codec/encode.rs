@@ -9,8 +9,8 @@ use super::mask::Mask;
 use super::plan::Plan;
 use super::quality::Tally;
 use super::scale::Scales;
-use super::survey::{Survey, spread};
-use super::{Coding, Element, Item, cast, fit, lossless, scale, words, zfp};
+use super::survey::{self, Survey, spread};
+use super::{Coding, Element, Item, Memory, Place, cast, cuda, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
 use std::borrow::Cow;
 
@@ -19,11 +19,14 @@ pub struct Encode<'a> {
     pub coding: Coding,
     pub item: Item,
     pub values: *const u8,
+    pub place: Place,
     pub count: usize,
     /// Empty for a flat message.
     pub axes: &'a Axes,
     pub bits: Bits,
     pub payload: &'a mut [u64],
+    /// Where a GPU that codes the message is to put the payload, instead.
+    pub on_device: Option<u64>,
 }
 
 /// How the bits of a ZFP message are shared out over its blocks.
@@ -52,6 +55,8 @@ pub struct Encoded {
     pub exponent: Option<i16>,
     /// Relative L2 error, measured on a sample where a guard or the caller asked for it.
     pub error: Option<f64>,
+    /// What coded it.
+    pub coder: Coder,
 }
 
 /// Why a message has to go as it is.
@@ -71,7 +76,22 @@ pub enum Refusal {
     NoRoom,
     /// It would not get shorter, or only by more error than the bound allows.
     NoGain,
+    /// Its values are on a GPU and could not be read.
+    OutOfReach,
 }
+
+/// What coded a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coder {
+    Cpu,
+    Gpu {
+        /// The payload is where [`Encode::on_device`] says.
+        stays: bool,
+    },
+}
+
+/// What became of a message; `None` as long as nothing did.
+pub type Outcome = Option<Result<Encoded, Refusal>>;
 
 /// What is checked before a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +117,7 @@ impl Guard {
         }
     }
 
-    fn check(self, error: f64) -> Result<(), Refusal> {
+    pub fn check(self, error: f64) -> Result<(), Refusal> {
         match self.error {
             // An error that is not a number is refused as well.
             Some(bound) if error <= bound => Ok(()),
@@ -107,7 +127,7 @@ impl Guard {
     }
 }
 
-/// Codes every message, on up to `threads` threads. Where `measure` says so for its index, or there is a
+/// Codes every message: on a GPU what is to be coded there and can be, the rest on up to `threads` threads. Where `measure` says so for its index, or there is a
 /// guard, the error of a message is measured.
 ///
 /// # Safety
@@ -118,8 +138,12 @@ pub unsafe fn encode(
     measure: impl Fn(usize) -> bool + Copy,
     threads: usize,
 ) -> Vec<Result<Encoded, Refusal>> {
-    let mut outcomes = vec![Err(Refusal::NoRoom); messages.len()];
-    // SAFETY: the caller's promise, handed on; each call takes the messages of its element only.
+    let mut outcomes = vec![None; messages.len()];
+    // SAFETY: the caller's promise, handed on.
+    unsafe { cuda::encode(messages, guard, measure, &mut outcomes) };
+    // SAFETY: the caller's promise; the copies live as long as the messages are looked at.
+    let copies = unsafe { bring(messages, &mut outcomes) };
+    // SAFETY: as above; each call takes the messages of its element only.
     unsafe {
         encode_elements::<f32>(
             messages,
@@ -139,15 +163,49 @@ pub unsafe fn encode(
         );
     }
     for (message, outcome) in messages.iter_mut().zip(&mut outcomes) {
-        if let Item::Word(width) = message.item {
+        if let (Item::Word(width), None) = (message.item, &outcome) {
             // SAFETY: the caller promised that many readable bytes.
             let bytes = unsafe {
                 std::slice::from_raw_parts(message.values, message.count * usize::from(width))
             };
-            *outcome = encode_words(bytes, width, message.payload);
+            *outcome = Some(encode_words(bytes, width, message.payload));
         }
     }
+    drop(copies);
     outcomes
+        .into_iter()
+        .map(|outcome| outcome.unwrap_or(Err(Refusal::NoRoom)))
+        .collect()
+}
+
+/// Copies the values that are on a GPU, and were not coded there, to this process's memory.
+///
+/// # Safety
+/// As [`encode`]. The messages point into what is returned.
+unsafe fn bring(messages: &mut [Encode], outcomes: &mut [Outcome]) -> Vec<Vec<u64>> {
+    let mut copies = Vec::new();
+    for (message, outcome) in messages.iter_mut().zip(outcomes) {
+        let memory = message.place.memory;
+        if memory.is_host() || outcome.is_some() {
+            continue;
+        }
+        let bytes = message.count * message.item.bytes();
+        let mut copy = vec![0u64; bytes.div_ceil(8)];
+        let start = copy.as_mut_ptr().cast::<u8>();
+        // SAFETY: the copy has room for the bytes; the values are the caller's promise.
+        let read = unsafe {
+            let room = std::slice::from_raw_parts_mut(start, bytes);
+            memory.read(message.values, room)
+        };
+        if let Err(error) = read {
+            tracing::error!("values could not be read from the GPU: {error}");
+            *outcome = Some(Err(Refusal::OutOfReach));
+        }
+        message.values = start;
+        message.place.memory = Memory::Host;
+        copies.push(copy);
+    }
+    copies
 }
 
 fn encode_words(bytes: &[u8], width: u8, payload: &mut [u64]) -> Result<Encoded, Refusal> {
@@ -158,6 +216,7 @@ fn encode_words(bytes: &[u8], width: u8, payload: &mut [u64]) -> Result<Encoded,
         flat: true,
         exponent: None,
         error: None,
+        coder: Coder::Cpu,
     })
 }
 
@@ -189,11 +248,11 @@ unsafe fn encode_elements<T: Float>(
     guard: Guard,
     measure: impl Fn(usize) -> bool,
     threads: usize,
-    outcomes: &mut [Result<Encoded, Refusal>],
+    outcomes: &mut [Outcome],
 ) {
     let mut prepared: Vec<Prepared<T>> = Vec::new();
     for (index, message) in messages.iter_mut().enumerate() {
-        if message.item != Item::Float(element) {
+        if message.item != Item::Float(element) || outcomes[index].is_some() {
             continue;
         }
         // SAFETY: the caller promised `count` readable, aligned values of this type.
@@ -201,12 +260,12 @@ unsafe fn encode_elements<T: Float>(
             unsafe { std::slice::from_raw_parts(message.values.cast::<T>(), message.count) };
         match prepare(index, message, values, guard) {
             Ok(message) => prepared.push(message),
-            Err(refusal) => outcomes[index] = Err(refusal),
+            Err(refusal) => outcomes[index] = Some(Err(refusal)),
         }
     }
     let coded = code(&mut prepared, threads);
     for (message, coded) in prepared.iter_mut().zip(coded) {
-        outcomes[message.index] = coded.and_then(|()| {
+        let outcome = coded.and_then(|()| {
             let measured = guard.error.is_some() || measure(message.index);
             let error = measured.then(|| sample_error(message));
             error.map_or(Ok(()), |error| guard.check(error))?;
@@ -216,8 +275,10 @@ unsafe fn encode_elements<T: Float>(
                 flat: message.flat,
                 exponent: message.bound.map(|bound| bound.exponent),
                 error,
+                coder: Coder::Cpu,
             })
         });
+        outcomes[message.index] = Some(outcome);
     }
 }
 
@@ -405,11 +466,15 @@ fn sample_error<T: Float>(message: &mut Prepared<T>) -> f64 {
     tally.error_of_message(message.source.len(), message.peak)
 }
 
+/// One in so many blocks has its error measured.
+pub fn sample_step(boxes: &Boxes) -> usize {
+    survey::step(boxes.blocks(), BLOCK_SAMPLE)
+}
+
 fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
     let (mut as_coded, mut as_given) = (Tally::default(), Tally::default());
     let boxes = &message.plan.boxes;
-    // A step that is odd does not keep in time with axes of even length.
-    let every = boxes.blocks().div_ceil(BLOCK_SAMPLE) | 1;
+    let every = sample_step(boxes);
     let source = message.source.as_ptr();
     let fitted = message.bound.and_then(|bound| {
         let (streams, head) = fit::read(boxes, message.streams)?;

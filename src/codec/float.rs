@@ -22,6 +22,8 @@ pub trait Float: zfp::Value + zfp_rs::ZfpScalar + Cast + Into<f64> + PartialOrd 
     type Order: Ord + Copy;
     fn order(self) -> Self::Order;
     fn from_order(order: Self::Order) -> Self;
+    /// An order that was widened to 64 bits.
+    fn narrow(order: i64) -> Self::Order;
     /// The value times two to the `exponent`, rounded once or twice below the normal range.
     fn times_power_of_two(self, exponent: i32) -> Self;
 }
@@ -48,6 +50,10 @@ impl Float for f32 {
     }
 
     type Order = i32;
+
+    fn narrow(order: i64) -> i32 {
+        order as i32
+    }
 
     fn order(self) -> i32 {
         let bits = self.to_bits() as i32;
@@ -88,6 +94,10 @@ impl Float for f64 {
     }
 
     type Order = i64;
+
+    fn narrow(order: i64) -> i64 {
+        order
+    }
 
     fn order(self) -> i64 {
         let bits = self.to_bits() as i64;

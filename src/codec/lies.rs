@@ -15,6 +15,11 @@ pub fn are_integers<T: Float>(values: &[T]) -> bool {
         && values.iter().any(|&value| value.into() != 0.0)
 }
 
+/// The same, from what a pass over the values found.
+pub fn count_something(all_whole: bool, nonzero: u64) -> bool {
+    all_whole && nonzero > 0
+}
+
 /// Fewer values than this other than zero tell nothing of a message of at least so many.
 const FEW: usize = 16;
 const MANY: usize = 64;
@@ -22,28 +27,43 @@ const MANY: usize = 64;
 /// Whether there are some values other than zero, but too few to tell what they are: they may be anything.
 pub fn are_sparse<T: Float>(values: &[T]) -> bool {
     let nonzero = values.iter().filter(|&&value| value.into() != 0.0);
-    values.len() >= MANY && (1..FEW).contains(&nonzero.take(FEW).count())
+    are_few(values.len(), nonzero.take(FEW).count() as u64)
+}
+
+/// The same, from how many of the values are not zero.
+pub fn are_few(count: usize, nonzero: u64) -> bool {
+    count >= MANY && (1..FEW as u64).contains(&nonzero)
 }
 
 /// Pairs that are looked at for doubles.
-const PAIRS: usize = 64;
+pub const PAIRS: usize = 64;
 
 /// Whether values are doubles that a program sends as twice as many single-precision numbers. The high
 /// half of a double looks like a float of a narrow range; the low half is mantissa bits, which as a float
 /// have any exponent whatever, or, where the double was made from a float, zeros in their 29 low bits.
 pub fn are_doubles<T: Float>(values: &[T]) -> bool {
-    if size_of::<T>() != 4 || values.len() < 64 || !values.len().is_multiple_of(2) {
+    if !may_be_doubles::<T>(values.len()) {
         return false;
     }
-    let pairs = values.as_chunks::<2>().0;
-    let bits = |half: usize| spread(pairs, PAIRS).map(move |pair| pair[half].bits() as u32);
+    let pairs: Vec<_> = spread(values.as_chunks::<2>().0, PAIRS).collect();
+    pairs_are_doubles(&pairs)
+}
+
+/// Whether as many values may be pairs at all.
+pub fn may_be_doubles<T: Float>(count: usize) -> bool {
+    size_of::<T>() == 4 && count >= 64 && count.is_multiple_of(2)
+}
+
+/// The same, from [`PAIRS`] of the pairs, evenly spread.
+pub fn pairs_are_doubles<T: Float>(pairs: &[[T; 2]]) -> bool {
+    let bits = |half: usize| pairs.iter().map(move |pair| pair[half].bits() as u32);
     let exponents = |half: usize| {
         let mut exponents: Vec<u32> = bits(half).map(|bits| bits >> 23 & 0xff).collect();
         exponents.sort_unstable();
         exponents.dedup();
         exponents.len()
     };
-    let looked_at = spread(pairs, PAIRS).count();
+    let looked_at = pairs.len();
     let (low, high) = (exponents(0), exponents(1));
     // Of 256 exponents, n random ones are n − n²/512 + … different; half of n is far from any field.
     let low_is_random = low > looked_at.min(128) / 2 && high * 4 < low;

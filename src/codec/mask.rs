@@ -12,7 +12,7 @@ const MOST_FILLS: usize = 4;
 const FEWEST: usize = 3;
 const RAREST: usize = 10_000;
 /// Values looked at for the range of what is not fill.
-const SAMPLE: usize = 1024;
+pub const SAMPLE: usize = 1024;
 /// Times that holes are smoothed.
 const SWEEPS: usize = 3;
 
@@ -184,17 +184,41 @@ fn outlying_fill<T: Float>(values: &[T], survey: &Survey<T>, fills: &[u64]) -> O
         // Where nearly all is fill, a sample may hold nothing else.
         let (low, high) = extremes_of(spread(values, SAMPLE).filter(is_other))
             .or_else(|| extremes_of(values.iter().copied().filter(is_other)))?;
-        let (low, high, extreme_value): (f64, f64, f64) = (low.into(), high.into(), extreme.into());
-        let margin = (high - low) / 2.0;
-        if (low - margin..=high + margin).contains(&extreme_value) {
+        if !stands_apart(extreme, low, high) {
             return None;
         }
         let times = values
             .iter()
             .filter(|value| value.bits() == extreme.bits())
             .count();
-        (times >= FEWEST.max(values.len() / RAREST)).then(|| extreme.bits())
+        is_often(times, values.len()).then(|| extreme.bits())
     })
+}
+
+/// Whether a value is far from the range of others.
+fn stands_apart<T: Float>(extreme: T, low: T, high: T) -> bool {
+    let (low, high, extreme): (f64, f64, f64) = (low.into(), high.into(), extreme.into());
+    let margin = (high - low) / 2.0;
+    !(low - margin..=high + margin).contains(&extreme)
+}
+
+/// Whether a value that so many of `count` are is a fill value, if it stands apart.
+pub fn is_often(times: usize, count: usize) -> bool {
+    times >= FEWEST.max(count / RAREST)
+}
+
+/// The extremes of a message that are fill values if they occur often, as far as [`SAMPLE`] of its values, evenly
+/// spread, can tell; `None` where they cannot. All its values can be coded.
+pub fn suspects<T: Float>(sample: &[T], survey: &Survey<T>) -> Option<Vec<T>> {
+    let mut found = Vec::new();
+    for extreme in [survey.largest, survey.smallest] {
+        let others = sample.iter().copied();
+        let (low, high) = extremes_of(others.filter(|value| value.bits() != extreme.bits()))?;
+        if stands_apart(extreme, low, high) {
+            found.push(extreme);
+        }
+    }
+    Some(found)
 }
 
 fn extremes_of<T: Float>(values: impl Iterator<Item = T>) -> Option<(T, T)> {

@@ -11,6 +11,15 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// From squared differences and squared values of so many values, summed up.
+    pub fn of_sums(values: usize, difference: f64, norm: f64) -> Self {
+        Self {
+            values,
+            difference,
+            norm,
+        }
+    }
+
     pub fn add<T: Float>(&mut self, value: T, back: T) {
         self.add_scaled(value.into(), back.into(), 1.0);
     }

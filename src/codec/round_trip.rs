@@ -1,7 +1,7 @@
 //! Values → payload → values, for whoever wants to see what a message does to them.
 
 use super::float::Float;
-use super::{Bits, Coding, Decode, Encode, Encoded, Guard, Item, Refusal, decode, encode};
+use super::{Bits, Coding, Decode, Encode, Encoded, Guard, Item, Place, Refusal, decode, encode};
 use crate::layout::Axes;
 
 /// Values as they come out of a message.
@@ -26,10 +26,12 @@ pub fn round_trip<T: Float>(
         coding,
         item: Item::Float(T::ELEMENT),
         values: values.as_ptr().cast(),
+        place: Place::HOST,
         count: values.len(),
         axes,
         bits,
         payload: &mut payload,
+        on_device: None,
     }];
     // SAFETY: the slice holds that many values of its type.
     let outcomes = unsafe { encode(&mut messages, guard, |_| true, threads) };
@@ -43,11 +45,13 @@ pub fn round_trip<T: Float>(
         coding,
         item: Item::Float(T::ELEMENT),
         values: back.as_mut_ptr().cast(),
+        place: Place::HOST,
         count: back.len(),
         axes: if encoded.flat { &flat } else { axes },
         masked: encoded.masked,
         fitted: encoded.exponent.is_some(),
         payload: &payload[..encoded.words],
+        on_device: None,
     }];
     // SAFETY: the vector has room for that many values of its type, and nothing else refers to it.
     let decoded = unsafe { decode(&messages, threads) };

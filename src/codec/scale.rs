@@ -30,6 +30,11 @@ impl Fields {
         None
     }
 
+    /// Neighbouring values that belong to one field, and how many fields there are.
+    pub fn extents(&self) -> (usize, usize) {
+        (self.run, self.count)
+    }
+
     /// Words that the exponents take.
     pub fn words(&self) -> usize {
         self.count.div_ceil(EXPONENTS_PER_WORD)
@@ -94,6 +99,17 @@ pub fn power_of_two(exponent: i16) -> f64 {
 /// The values with every field scaled to a typical magnitude of about one; the exponents go to `words`.
 pub fn apply<T: Float>(values: &[T], fields: &Fields, words: &mut [u64]) -> Vec<T> {
     let exponents = exponents(values, fields);
+    write(&exponents, words);
+    let mut scaled = Vec::with_capacity(values.len());
+    fields.each_run(values, |field, run| {
+        let shift = -i32::from(exponents[field]);
+        scaled.extend(run.iter().map(|value| value.times_power_of_two(shift)));
+    });
+    scaled
+}
+
+/// Puts exponents into words.
+pub fn write(exponents: &[i16], words: &mut [u64]) {
     for (word, group) in words.iter_mut().zip(exponents.chunks(EXPONENTS_PER_WORD)) {
         *word = group
             .iter()
@@ -102,12 +118,6 @@ pub fn apply<T: Float>(values: &[T], fields: &Fields, words: &mut [u64]) -> Vec<
                 word | u64::from(exponent as u16) << (16 * index)
             });
     }
-    let mut scaled = Vec::with_capacity(values.len());
-    fields.each_run(values, |field, run| {
-        let shift = -i32::from(exponents[field]);
-        scaled.extend(run.iter().map(|value| value.times_power_of_two(shift)));
-    });
-    scaled
 }
 
 /// The exponents that [`apply`] wrote.

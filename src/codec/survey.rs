@@ -13,17 +13,22 @@ pub struct Survey<T> {
 }
 
 impl<T: Float> Survey<T> {
+    /// From the extremes in the order of [`Float::order`].
+    pub fn of_extremes(smallest: T::Order, largest: T::Order) -> Self {
+        let (smallest, largest) = (T::from_order(smallest), T::from_order(largest));
+        // What cannot be coded lies outside of what can.
+        Self {
+            codable: smallest.is_codable() && largest.is_codable(),
+            smallest,
+            largest,
+        }
+    }
+
     /// `None` for a message without values.
     pub fn of(values: &[T]) -> Option<Self> {
         let first = values.first()?.order();
         let (smallest, largest) = extremes(values, first);
-        let (smallest, largest) = (T::from_order(smallest), T::from_order(largest));
-        // What cannot be coded lies outside of what can.
-        Some(Self {
-            codable: smallest.is_codable() && largest.is_codable(),
-            smallest,
-            largest,
-        })
+        Some(Self::of_extremes(smallest, largest))
     }
 }
 
@@ -52,9 +57,13 @@ fn scan<T: Float>(values: &[T], first: T::Order) -> (T::Order, T::Order) {
 
 /// At most `most` values, evenly spread.
 pub fn spread<T: Copy>(values: &[T], most: usize) -> impl Iterator<Item = T> {
-    let step = values.len().div_ceil(most).max(1);
+    values.iter().copied().step_by(step(values.len(), most))
+}
+
+/// The distance of at most `most` among `count` values, evenly spread.
+pub fn step(count: usize, most: usize) -> usize {
     // An odd step does not keep in time with axes of even length.
-    values.iter().copied().step_by(step | 1)
+    count.div_ceil(most).max(1) | 1
 }
 
 #[cfg(test)]

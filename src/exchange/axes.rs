@@ -1,36 +1,38 @@
 //! The axes of each message that a call sends: the user's layouts, else those found in the data.
 
+use super::Result;
 use super::context::Context;
-use super::message::Message;
+use super::message::{Message, Values};
 use super::side::Side;
 use crate::codec::{Coding, Item};
 use crate::layout::{
-    Axes, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor, without_scales,
+    Axes, BitsPolicy, Inference, Layout, MAX_AXES, Pattern, Specimen, common_divisor,
+    without_scales,
 };
 use crate::registry::Registration;
 use crate::wire::fnv1a;
 
-/// Gives every message its axes. `specimen` is where the values of the longest one are. Returns the pattern
+/// Gives every message its axes. `specimen` is the values of the longest one. Returns the pattern
 /// under which these were looked for.
 ///
 /// # Safety
-/// The specimen must point to these values.
+/// The specimen must be these values.
 pub unsafe fn choose(
     context: Context,
     side: &Side,
     messages: &mut [Message],
     longest: usize,
-    specimen: *const u8,
+    specimen: &Values,
     inference: &mut Inference,
-) -> Option<Pattern> {
+) -> Result<Option<Pattern>> {
     if matches!(context.terms.coding, Coding::Fp16 | Coding::Bf16) {
-        return None;
+        return Ok(None);
     }
     let given = given_layouts(context, messages);
     // A call has one send type, so that all its messages have one element.
-    let coded = messages.get(longest)?.coded;
+    let coded = messages[longest].coded;
     let Item::Float(element) = coded.item else {
-        return None;
+        return Ok(None);
     };
     // The block that stays here has the same inner axes.
     let own = side
@@ -46,15 +48,31 @@ pub unsafe fn choose(
         complex: coded.complex,
         divisor: common_divisor(counts),
     };
+    let mut copy = Vec::new();
+    let mut values = specimen.pointer;
+    if !specimen.place.memory.is_host() && inference.looks_at(pattern) {
+        let room = coded.room(&mut copy);
+        // SAFETY: there is room for the values, which are the caller's promise.
+        unsafe {
+            let bytes = std::slice::from_raw_parts_mut(room, coded.raw_bytes());
+            specimen.place.memory.read(values, bytes)?;
+        }
+        values = room;
+    }
+    // A GPU shares bits out evenly.
+    let bits = match context.settings.bits {
+        None if specimen.place.coder.is_some() => Some(BitsPolicy::Even),
+        bits => bits,
+    };
     let specimen = Specimen {
-        values: specimen,
+        values,
         count: coded.count,
         goal: context.terms.goal(),
         datatype: &side.datatype_extents(context.mpi),
         given: &given,
-        bits: context.settings.bits,
+        bits,
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise, or a copy; a specimen that is not looked at is not followed.
     let found = unsafe { inference.choose(pattern, specimen) };
     for message in messages {
         let layouts = given.iter().chain(found.filter(|_| given.is_empty()));
@@ -66,7 +84,7 @@ pub unsafe fn choose(
             without_scales(&mut message.axes, message.coded.count);
         }
     }
-    Some(pattern)
+    Ok(Some(pattern))
 }
 
 /// The user's layouts, where one fits a message of the call. Says once if they never do.

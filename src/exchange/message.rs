@@ -1,10 +1,11 @@
 //! A message to be compressed, and where its values are.
 
+use super::Result;
 use super::context::Context;
 use super::form::{Coded, Form};
 use super::side::Side;
+use crate::codec::{Memory, Place};
 use crate::layout::Axes;
-use crate::mpi::Result;
 
 /// A message to be compressed.
 pub struct Message {
@@ -35,6 +36,7 @@ pub fn longest(messages: &[Message]) -> Option<usize> {
 /// The values of one block, in place or gathered.
 pub struct Values {
     pub pointer: *const u8,
+    pub place: Place,
     /// Where `pointer` points when the block is not in one piece.
     _gathered: Vec<u64>,
 }
@@ -45,6 +47,7 @@ impl Values {
     pub unsafe fn of(context: Context, side: &Side, message: &Message) -> Result<Self> {
         let Message { peer, coded, .. } = *message;
         let mut gathered = Vec::new();
+        let mut place = side.place();
         let pointer = match side.piece(peer, coded.item.bytes()) {
             Some(piece) => piece.cast_const(),
             None => {
@@ -54,11 +57,13 @@ impl Values {
                     let bytes = std::slice::from_raw_parts_mut(room, coded.raw_bytes());
                     side.gather(context.mpi, context.registration.private, peer, bytes)?;
                 }
+                place.memory = Memory::Host;
                 room.cast_const()
             }
         };
         Ok(Self {
             pointer,
+            place,
             _gathered: gathered,
         })
     }

@@ -6,13 +6,17 @@
 
 mod axes;
 mod backoff;
+mod buffer;
 mod collective;
 mod context;
 mod engine;
 mod form;
+mod home;
 mod message;
 mod outgoing;
 mod pairwise;
+mod plain;
+mod shadow;
 mod side;
 mod tuner;
 
@@ -24,6 +28,7 @@ pub use pairwise::Pool;
 pub use side::{Holds, Side, Slices};
 pub use tuner::Tuners;
 
+use crate::codec::cuda;
 use crate::mpi::{Error, Mpi};
 use crate::registry::Registration;
 use crate::report::CallStats;
@@ -62,6 +67,15 @@ impl Call {
     fn source(&self) -> &Side {
         self.send.as_ref().unwrap_or(&self.receive)
     }
+
+    fn sides(&self) -> impl Iterator<Item = &Side> {
+        self.send.iter().chain([&self.receive])
+    }
+
+    /// Whether MPI can work on the program's buffers where they lie.
+    fn is_open_to_mpi(&self) -> bool {
+        self.sides().all(Side::is_open_to_mpi)
+    }
 }
 
 /// What became of a call.
@@ -76,6 +90,7 @@ pub enum Outcome {
     },
 }
 
+/// Why a call failed.
 pub enum Failure {
     /// The communicator's error handler has been called.
     Raised(Error),
@@ -91,8 +106,21 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<cuda::Error> for Failure {
+    fn from(error: cuda::Error) -> Self {
+        Self::Told(format!("the GPU failed: {error}"))
+    }
+}
+
+type Result<T> = std::result::Result<T, Failure>;
+
+fn too_large() -> String {
+    "the messages of this rank exceed what MPI's int counts reach, and this MPI has no calls with large ones"
+        .into()
+}
+
 /// What a call came to whose messages have all been read.
-fn verdict(context: Context, faults: &[(usize, Fault)], self_copied: bool) -> Result<(), Failure> {
+fn verdict(context: Context, faults: &[(usize, Fault)], self_copied: bool) -> Result<()> {
     let rank = context.registration.rank;
     match faults.first() {
         Some((peer, fault)) => Err(Failure::Told(format!(
@@ -109,7 +137,7 @@ fn verdict(context: Context, faults: &[(usize, Fault)], self_copied: bool) -> Re
 ///
 /// # Safety
 /// The call must describe live buffers, as MPI asks of the program.
-pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result<Outcome, Failure> {
+pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result<Outcome> {
     let terms = registration.terms();
     let context = Context {
         mpi,
@@ -130,7 +158,11 @@ pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result
         match engine {
             Engine::Plain => {
                 stats.count_raw(registration.rank, call.source());
-                Ok(Outcome::PassOn { is_timed })
+                if call.is_open_to_mpi() {
+                    Ok(Outcome::PassOn { is_timed })
+                } else {
+                    plain::exchange(context, call).map(|()| Outcome::Done)
+                }
             }
             Engine::Collective => collective::exchange(context, call, &mut working, &mut stats)
                 .map(|()| Outcome::Done),
@@ -139,7 +171,12 @@ pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result
             }
         }
     };
-    if is_timed && engine != Engine::Plain {
+    // SAFETY: the caller's promise.
+    let result = result.and_then(|outcome| unsafe {
+        call.sides().try_for_each(|side| side.settle())?;
+        Ok(outcome)
+    });
+    if is_timed && matches!(result, Ok(Outcome::Done)) {
         let tuner = working.tuners.of(call.collective);
         tuner.record(started.elapsed().as_secs_f64());
     }

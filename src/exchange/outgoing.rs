@@ -2,7 +2,7 @@
 
 use super::context::{Context, HEADER_WORDS};
 use super::message::Message;
-use crate::codec::{self, Bits, Coding, Encode, Encoded, Guard, Refusal};
+use crate::codec::{self, Bits, Coder, Coding, Encode, Encoded, Guard, Place, Refusal};
 use crate::layout::{Axes, Inference, Pattern};
 use crate::report::CallStats;
 use crate::wire::{HEADER_BYTES, Header};
@@ -29,14 +29,31 @@ pub struct Part<'a> {
     pub count: usize,
     pub axes: &'a Axes,
     pub values: *const u8,
+    pub place: Place,
     /// Bytes on the wire where it cannot be coded, its header among them.
     pub bytes_if_refused: usize,
     /// Header and payload.
     pub slot: &'a mut [u64],
+    /// Address of the slot on the GPU that MPI sends it from, where it does.
+    pub on_device: Option<u64>,
+}
+
+/// A part in its slot.
+#[derive(Clone, Copy)]
+pub struct Sent {
+    pub bytes: usize,
+    /// Of these, from the first on, those that are in this process's memory: all, or those that a GPU has not put
+    /// where they are sent from.
+    pub here: usize,
+}
+
+/// Bytes of a slot that are in this process's memory.
+pub fn here(outcome: &Result<Sent, Refusal>) -> usize {
+    outcome.as_ref().map_or(HEADER_BYTES, |sent| sent.here)
 }
 
 impl Outgoing {
-    /// Codes the parts into their slots. Returns the bytes of each, or why it has to go as it is; its slot
+    /// Codes the parts into their slots. Returns what each came to, or why it has to go as it is; its slot
     /// then holds nothing but a header that says so.
     ///
     /// # Safety
@@ -47,13 +64,13 @@ impl Outgoing {
         pattern: Option<Pattern>,
         parts: &mut [Part],
         stats: &mut CallStats,
-    ) -> Vec<Result<usize, Refusal>> {
+    ) -> Vec<Result<Sent, Refusal>> {
         let started = Instant::now();
         // SAFETY: the caller's promise.
         let outcomes = unsafe { self.encode(context, pattern, parts) };
         self.inference.record_coding(started.elapsed());
         self.messages += parts.len() as u64;
-        let mut bytes = Vec::with_capacity(parts.len());
+        let mut sent = Vec::with_capacity(parts.len());
         for (part, outcome) in parts.iter_mut().zip(outcomes) {
             self.record(pattern, part, outcome, stats);
             // Without loss it is no news that some values do not get shorter.
@@ -65,9 +82,15 @@ impl Outgoing {
             }
             let header = header(context, part, outcome);
             part.slot[..HEADER_WORDS].copy_from_slice(&header.to_words());
-            bytes.push(outcome.map(|_| header.wire_bytes));
+            sent.push(outcome.map(|encoded| Sent {
+                bytes: header.wire_bytes,
+                here: match encoded.coder {
+                    Coder::Gpu { stays: true } => HEADER_BYTES,
+                    _ => header.wire_bytes,
+                },
+            }));
         }
-        bytes
+        sent
     }
 
     /// # Safety
@@ -92,10 +115,12 @@ impl Outgoing {
                 coding: context.terms.coding,
                 item: part.message.coded.item,
                 values: part.values,
+                place: part.place,
                 count: part.count,
                 axes: part.axes,
                 bits: bits(part),
                 payload: &mut part.slot[HEADER_WORDS..],
+                on_device: part.on_device.map(|slot| slot + HEADER_BYTES as u64),
             })
             .collect();
         let mut guard = Guard::of(context.settings.guard);
@@ -123,6 +148,8 @@ impl Outgoing {
         if let (Ok(_), Some(error)) = (outcome, error) {
             stats.error.add(error);
         }
+        let on_gpu = outcome.is_ok_and(|encoded| encoded.coder != Coder::Cpu);
+        stats.on_gpu += u64::from(on_gpu);
         if let Some(pattern) = pattern {
             let (peer, refused) = (part.message.peer, outcome.is_err());
             self.inference
@@ -146,6 +173,7 @@ impl Outgoing {
             Refusal::Sparse => "hardly any values but zeros, too few to tell what they are".into(),
             Refusal::Doubles => "doubles, sent as twice as many single-precision values".into(),
             Refusal::NoGain => "values that do not get shorter by coding".into(),
+            Refusal::OutOfReach => "values that could not be read from the GPU".into(),
             Refusal::Guard(error) => format!(
                 "a relative error of {error:.1e}, and TRANSPRESS_GUARD allows {bound:.1e} (too low a rate, or \
                  values that are like noise)"

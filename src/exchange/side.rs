@@ -1,8 +1,14 @@
 //! One side of the program's call: where its blocks lie and what they hold.
 
-use crate::codec::Item;
-use crate::mpi::{Half, Handle, Mpi, Result};
+use super::Result;
+use super::buffer::Kind;
+use super::home::Home;
+use super::shadow::Shadow;
+use crate::codec::{Item, Memory, Place};
+use crate::mpi::{Half, Handle, Mpi};
+use crate::registry::Registration;
 use crate::signature::{self, Content, Datatype};
+use std::cell::RefCell;
 use std::ffi::c_int;
 use std::ops::Range;
 
@@ -80,13 +86,16 @@ pub struct Side {
     datatype: Option<Datatype>,
     /// What the program passed, to pass it on.
     handle: Handle,
+    home: Home,
+    /// What stands for the blocks, where one is needed.
+    shadow: RefCell<Option<Shadow>>,
 }
 
 impl Side {
-    /// `comm` is a communicator of ours. The error is MPI's for a datatype that it would refuse.
+    /// The error is MPI's for a datatype that it would refuse.
     pub fn new(
         mpi: &Mpi,
-        comm: Handle,
+        registration: &Registration,
         buffer: *mut u8,
         slices: Slices,
         handle: Handle,
@@ -96,16 +105,52 @@ impl Side {
         } else {
             let datatype = Datatype::of(mpi, mpi.abi.normalise(handle))?;
             if datatype.derived {
-                mpi.check_usable(datatype.handle, comm)?;
+                mpi.check_usable(datatype.handle, registration.private)?;
             }
             Some(datatype)
         };
-        Ok(Self {
+        let mut side = Self {
             buffer,
             slices,
             datatype,
             handle,
-        })
+            home: Home::HOST,
+            shadow: RefCell::default(),
+        };
+        if let Some(address) = side.some_address() {
+            side.home = Home::of(registration, address)?;
+        }
+        Ok(side)
+    }
+
+    /// An address of a block that is not empty.
+    fn some_address(&self) -> Option<*const u8> {
+        let datatype = self.datatype?;
+        let peer = self.slices.0.iter().position(|&(items, _)| items > 0)?;
+        Some(self.start(peer, datatype).cast_const())
+    }
+
+    /// Where the blocks lie, and what codes them.
+    pub fn place(&self) -> Place {
+        self.home.place
+    }
+
+    /// What memory its messages are put together in.
+    pub fn buffer_kind(&self) -> Kind {
+        match self.home.place.coder {
+            None => Kind::Plain,
+            Some(device) if self.is_open_to_mpi() && !self.memory().is_host() => Kind::Gpu(device),
+            Some(device) => Kind::Pinned(device),
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        self.home.place.memory
+    }
+
+    /// Whether MPI can work on the blocks where they lie.
+    pub fn is_open_to_mpi(&self) -> bool {
+        self.home.is_open_to_mpi
     }
 
     pub fn ranks(&self) -> usize {
@@ -170,17 +215,21 @@ impl Side {
     }
 
     /// The block of `peer` as MPI can send it or receive it where it lies; `None` where it has gaps and is too
-    /// long for one piece. Empty where it is.
+    /// long for one piece, or MPI cannot go there. Empty where it is.
     pub fn pieces(&self, mpi: &Mpi, peer: usize) -> Option<Vec<Piece>> {
         let bytes = self.bytes(peer);
         let Some(datatype) = self.datatype.filter(|_| bytes > 0) else {
             return Some(Vec::new());
         };
+        if !self.is_open_to_mpi() {
+            return None;
+        }
         let start = self.start(peer, datatype);
         if datatype.dense {
             return Some(Piece::of_bytes(mpi, start, bytes).collect());
         }
-        (bytes <= PIECE_BYTES).then(|| {
+        // On a GPU, blocks between each other's gaps are written by way of a shadow, all of them.
+        (bytes <= PIECE_BYTES && self.memory().is_host()).then(|| {
             vec![Piece {
                 start,
                 items: self.slices.0[peer].0 as c_int,
@@ -220,6 +269,68 @@ impl Side {
             .wrapping_offset(self.slices.0[peer].1 * datatype.extent)
     }
 
+    /// Copies the block of `peer` without gaps to a place that has its length.
+    ///
+    /// # Safety
+    /// The side must describe a live buffer, as MPI asks of the program, and the place be ours.
+    pub unsafe fn gather_to(
+        &self,
+        mpi: &Mpi,
+        comm: Handle,
+        peer: usize,
+        to: (Memory, *mut u8),
+    ) -> Result<()> {
+        let bytes = self.bytes(peer);
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.piece(peer, 1), to) {
+                (Some(piece), _) => Ok(self.memory().copy(piece, to, bytes)?),
+                (None, (Memory::Host, to)) => {
+                    self.gather(mpi, comm, peer, std::slice::from_raw_parts_mut(to, bytes))
+                }
+                (None, (memory, to)) => {
+                    let mut packed = vec![0; bytes];
+                    self.gather(mpi, comm, peer, &mut packed)?;
+                    Ok(memory.write(to, &packed)?)
+                }
+            }
+        }
+    }
+
+    /// Copies what has its length, without gaps, to the block of `peer`.
+    ///
+    /// # Safety
+    /// As [`Self::gather_to`].
+    pub unsafe fn scatter_from(
+        &self,
+        mpi: &Mpi,
+        comm: Handle,
+        peer: usize,
+        (memory, from): (Memory, *const u8),
+    ) -> Result<()> {
+        let bytes = self.bytes(peer);
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.piece(peer, 1), memory) {
+                (Some(piece), _) => Ok(memory.copy(from, (self.memory(), piece), bytes)?),
+                (None, Memory::Host) => {
+                    self.scatter(mpi, comm, peer, std::slice::from_raw_parts(from, bytes))
+                }
+                (None, _) => {
+                    let mut packed = vec![0; bytes];
+                    memory.read(from, &mut packed)?;
+                    self.scatter(mpi, comm, peer, &packed)
+                }
+            }
+        }
+    }
+
     /// Copies the block of `peer` to `target`, which has its length, without gaps.
     ///
     /// # Safety
@@ -236,12 +347,12 @@ impl Side {
         };
         if let Some(piece) = self.piece(peer, 1) {
             // SAFETY: the block is `bytes` long and in one piece; `target` is ours, so they do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(piece, target.as_mut_ptr(), target.len()) };
-            return Ok(());
+            return Ok(unsafe { self.memory().read(piece, target)? });
         }
         for (source, items, range) in self.portions(peer, datatype) {
             // SAFETY: the portion lies in the program's buffer.
             unsafe {
+                let source = self.with_shadow(mpi, source, Shadow::of_address)?;
                 mpi.pack(
                     source.cast(),
                     items,
@@ -270,16 +381,69 @@ impl Side {
         };
         if let Some(piece) = self.piece(peer, 1) {
             // SAFETY: the block is `bytes` long and in one piece; `source` is ours, so they do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), piece, source.len()) };
-            return Ok(());
+            return Ok(unsafe { self.memory().write(piece, source)? });
         }
         for (target, items, range) in self.portions(peer, datatype) {
             // SAFETY: the portion lies in the program's buffer.
             unsafe {
+                let target = self.with_shadow(mpi, target, Shadow::of_target)?;
                 mpi.unpack(&source[range], target.cast(), items, datatype.handle, comm)?;
             }
         }
         Ok(())
+    }
+
+    /// What `of` makes of an address: itself in this process's memory, else what stands for it.
+    ///
+    /// # Safety
+    /// As [`Self::gather`].
+    unsafe fn with_shadow(
+        &self,
+        mpi: &Mpi,
+        address: *mut u8,
+        of: impl FnOnce(&mut Shadow, *mut u8) -> *mut u8,
+    ) -> Result<*mut u8> {
+        if self.memory().is_host() {
+            return Ok(address);
+        }
+        let mut shadow = self.shadow.borrow_mut();
+        if shadow.is_none() {
+            // SAFETY: the caller's promise; the reach is within one allocation.
+            *shadow = Some(unsafe { Shadow::of(self.memory(), self.reach(mpi)?)? });
+        }
+        Ok(shadow
+            .as_mut()
+            .map_or(address, |shadow| of(shadow, address)))
+    }
+
+    /// After the call: what was written to a shadow goes to its place.
+    ///
+    /// # Safety
+    /// As [`Self::gather`].
+    pub unsafe fn settle(&self) -> Result<()> {
+        match self.shadow.take() {
+            // SAFETY: the caller's promise; nothing else writes there during the call.
+            Some(shadow) => unsafe { shadow.settle() },
+            None => Ok(()),
+        }
+    }
+
+    /// The side as the program passed it, but where MPI can go; for what it receives if `written`.
+    ///
+    /// # Safety
+    /// As [`Self::gather`].
+    pub unsafe fn in_reach(&self, mpi: &Mpi, written: bool) -> Result<Half> {
+        let of = if written {
+            Shadow::of_target
+        } else {
+            Shadow::of_address
+        };
+        let mut half = self.as_passed();
+        if self.datatype.is_some() && !self.is_open_to_mpi() {
+            // SAFETY: the caller's promise.
+            half.buffer = unsafe { self.with_shadow(mpi, self.buffer, of)?.cast() };
+        }
+        Ok(half)
     }
 
     /// The block of `peer` cut so that MPI_Pack's ints hold each portion: start, items, and bytes of the
@@ -319,9 +483,11 @@ impl Side {
     }
 
     /// The side in bytes, the block of `skip` left out; `None` where it has gaps, or the numbers are too
-    /// large for MPI's ints.
+    /// large for MPI's ints, or MPI cannot go there.
     pub fn as_bytes(&self, mpi: &Mpi, skip: usize) -> Option<Half> {
-        let datatype = self.datatype.filter(|datatype| datatype.dense)?;
+        let datatype = self
+            .datatype
+            .filter(|datatype| datatype.dense && self.is_open_to_mpi())?;
         let mut half = self.as_passed();
         half.datatype = mpi.abi.byte;
         for count in &mut half.counts {
@@ -358,7 +524,10 @@ pub unsafe fn copy_self(
     unsafe {
         match (send.piece(rank, 1), receive.piece(rank, 1)) {
             // May be the same place, in programs that alias although MPI forbids it.
-            (Some(from), Some(to)) => std::ptr::copy(from, to, bytes),
+            (Some(from), Some(to)) => {
+                let to = (receive.memory(), to);
+                send.memory().copy(from, to, bytes)?;
+            }
             _ => {
                 let mut packed = vec![0; bytes];
                 send.gather(mpi, comm, rank, &mut packed)?;

@@ -169,8 +169,8 @@ unsafe fn compressed(
         return Ok(Outcome::PassOn { is_timed: false });
     }
     let side = |argument: Argument, slices| {
-        let (comm, buffer) = (registration.private, argument.buffer.cast());
-        Side::new(mpi, comm, buffer, slices, argument.datatype)
+        let buffer = argument.buffer.cast();
+        Side::new(mpi, registration, buffer, slices, argument.datatype)
     };
     let call = Call {
         collective,

@@ -105,7 +105,7 @@ impl Inference {
     /// The specimen must point to its values, aligned for the pattern's element.
     pub unsafe fn choose(&mut self, pattern: Pattern, specimen: Specimen) -> Option<&Layout> {
         if !self.found.contains_key(&pattern) {
-            if self.spent > ALLOWANCE + self.coding.mul_f64(SHARE) {
+            if !self.looks_at(pattern) {
                 return None;
             }
             let started = Instant::now();
@@ -129,6 +129,11 @@ impl Inference {
             self.found.insert(pattern, choice);
         }
         self.found.get(&pattern).map(|choice| &choice.layout)
+    }
+
+    /// Whether [`Self::choose`] is going to look at the specimen of a pattern.
+    pub fn looks_at(&self, pattern: Pattern) -> bool {
+        !self.found.contains_key(&pattern) && self.spent <= ALLOWANCE + self.coding.mul_f64(SHARE)
     }
 
     /// Whether the bits of these messages are fitted.

@@ -70,6 +70,7 @@ functions! {
         group_translate_ranks = "PMPI_Group_translate_ranks"(Handle, c_int, Ints, Handle, IntOut);
         group_free = "PMPI_Group_free"(HandleOut);
         allreduce = "PMPI_Allreduce"(*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
+        alltoall = "PMPI_Alltoall"(*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle);
         alltoallv = "PMPI_Alltoallv"(*const c_void, Ints, Ints, Handle, *mut c_void, Ints, Ints, Handle, Handle);
         isend = "PMPI_Isend"(*const c_void, c_int, Handle, c_int, c_int, Handle, HandleOut);
         irecv = "PMPI_Irecv"(*mut c_void, c_int, Handle, c_int, c_int, Handle, HandleOut);
@@ -98,6 +99,7 @@ functions! {
         type_get_envelope_c = "PMPI_Type_get_envelope_c"(Handle, *mut i64, *mut i64, *mut i64, *mut i64, IntOut);
         type_get_contents_c = "PMPI_Type_get_contents_c"(Handle, i64, i64, i64, i64, IntOut, *mut isize, *mut i64, *mut c_void);
         /// MPI 4.
+        alltoall_c = "PMPI_Alltoall_c"(*const c_void, i64, Handle, *mut c_void, i64, Handle, Handle);
         alltoallv_c = "PMPI_Alltoallv_c"(*const c_void, *const i64, *const isize, Handle, *mut c_void, *const i64, *const isize, Handle, Handle);
     }
 }

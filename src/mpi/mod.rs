@@ -647,6 +647,50 @@ impl Mpi {
         }))
     }
 
+    /// `PMPI_Alltoall`, or with large counts `PMPI_Alltoall_c` where this MPI has it. `None` where it has not.
+    ///
+    /// # Safety
+    /// As MPI asks: both halves describe live buffers, and all their blocks are alike.
+    pub unsafe fn alltoall(&self, send: &Half, receive: &Half, comm: Handle) -> Option<Result<()>> {
+        let items = |half: &Half| half.counts.first().copied().unwrap_or(0);
+        let (sent, received) = (items(send), items(receive));
+        if let (Ok(sent), Ok(received)) = (c_int::try_from(sent), c_int::try_from(received)) {
+            // SAFETY: the caller's promise.
+            return Some(check(unsafe {
+                (self.functions.alltoall)(
+                    send.buffer.cast_const(),
+                    sent,
+                    send.datatype,
+                    receive.buffer,
+                    received,
+                    receive.datatype,
+                    comm,
+                )
+            }));
+        }
+        let alltoall_c = self.functions.alltoall_c?;
+        // SAFETY: as above.
+        Some(check(unsafe {
+            alltoall_c(
+                send.buffer.cast_const(),
+                sent,
+                send.datatype,
+                receive.buffer,
+                received,
+                receive.datatype,
+                comm,
+            )
+        }))
+    }
+
+    /// What stands for `MPI_IN_PLACE` as the half that is sent.
+    pub fn in_place(&self, receive: &Half) -> Half {
+        Half {
+            buffer: without_provenance_mut(self.abi.in_place),
+            ..receive.clone()
+        }
+    }
+
     fn status_ignore(&self) -> *mut c_void {
         without_provenance_mut(self.abi.status_ignore)
     }
@@ -669,7 +713,8 @@ unsafe extern "C" fn copy_nothing(
     SUCCESS
 }
 
-/// The send or the receive half of an Alltoallv. Counts and displacements in items of the datatype.
+/// The send or the receive half of an all-to-all. Counts and displacements in items of the datatype.
+#[derive(Clone)]
 pub struct Half {
     pub buffer: *mut c_void,
     pub datatype: Handle,

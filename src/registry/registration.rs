@@ -168,6 +168,14 @@ impl Registration {
     }
 
     /// The ranks but this one.
+    /// The ranks of this node before this one.
+    pub fn rank_on_node(&self) -> usize {
+        self.on_node[..self.rank]
+            .iter()
+            .filter(|&&here| here)
+            .count()
+    }
+
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.rank;
         (0..self.size).filter(move |&rank| rank != own)

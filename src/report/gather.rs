@@ -13,7 +13,7 @@ const TAG: i32 = 0x7473;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Two kinds of call, of so many 64-bit words each.
-const CALL_WORDS: usize = 12;
+const CALL_WORDS: usize = 13;
 const WORDS: usize = 2 * CALL_WORDS;
 const BYTES: i32 = 8 * WORDS as i32;
 
@@ -99,6 +99,7 @@ fn to_words(stats: &Stats) -> [u64; WORDS] {
             call.compressed,
             call.raw,
             call.escaped,
+            call.on_gpu,
             call.bytes_before,
             call.bytes_after,
             call.encode.to_bits(),
@@ -121,15 +122,16 @@ fn from_words(words: &[u64; WORDS]) -> Stats {
         compressed: words[1],
         raw: words[2],
         escaped: words[3],
-        bytes_before: words[4],
-        bytes_after: words[5],
-        encode: f64::from_bits(words[6]),
-        wire: f64::from_bits(words[7]),
-        decode: f64::from_bits(words[8]),
+        on_gpu: words[4],
+        bytes_before: words[5],
+        bytes_after: words[6],
+        encode: f64::from_bits(words[7]),
+        wire: f64::from_bits(words[8]),
+        decode: f64::from_bits(words[9]),
         error: ErrorSample {
-            messages: words[9],
-            sum: f64::from_bits(words[10]),
-            worst: f64::from_bits(words[11]),
+            messages: words[10],
+            sum: f64::from_bits(words[11]),
+            worst: f64::from_bits(words[12]),
         },
     };
     Stats {
@@ -149,6 +151,7 @@ mod tests {
             compressed: 2,
             raw: 3,
             escaped: 4,
+            on_gpu: 13,
             bytes_before: 5,
             bytes_after: 6,
             encode: 0.7,

@@ -50,6 +50,10 @@ fn write_table(out: &mut String, rows: &[Row]) -> std::fmt::Result {
             _ => format!(" (counts of {} of them)", row.ranks),
         };
         writeln!(out, "  {} ranks{partly}, {}", row.size, row.terms)?;
+        let on_gpu = row.stats.total().on_gpu;
+        if on_gpu > 0 {
+            writeln!(out, "  a GPU coded {on_gpu} messages or segments of them")?;
+        }
         for decision in &row.decisions {
             writeln!(out, "  {decision}")?;
         }

@@ -94,3 +94,8 @@ fn compile(mut command: Command, object: &Path) {
     );
     fs::rename(part, object).expect("the object");
 }
+
+/// The kernels of the library, compiled for this machine.
+pub fn emulated_kernels() -> PathBuf {
+    kernels()
+}

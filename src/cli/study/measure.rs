@@ -393,5 +393,6 @@ fn reason(refusal: &Refusal) -> String {
         Refusal::Guard(error) => format!("error {error:.1e}"),
         Refusal::NoRoom => "no room".into(),
         Refusal::NoGain => "no gain".into(),
+        Refusal::OutOfReach => "out of reach".into(),
     }
 }

@@ -190,6 +190,15 @@ impl Entered {
         done
     }
 
+    /// Waits for the work that was put there since it was last waited for.
+    pub fn settle(&self) -> Result<()> {
+        if self.queued.get() {
+            self.synchronize()
+        } else {
+            Ok(())
+        }
+    }
+
     /// Waits for the work and leaves the context.
     pub fn finish(self) -> Result<()> {
         self.synchronize()

@@ -1,7 +1,8 @@
 //! Messages that could not be coded follow raw, point to point, on the private communicator.
 
+use crate::exchange::Result;
 use crate::exchange::side::Side;
-use crate::mpi::{Mpi, Request, Result};
+use crate::mpi::{self, Mpi, Request};
 use crate::registry::Registration;
 
 const TAG: i32 = 0x7470;
@@ -55,7 +56,7 @@ pub unsafe fn exchange(
         .into_iter()
         .map(|request| request.and_then(Request::wait))
         .collect();
-    results.into_iter().collect::<Result<()>>()?;
+    results.into_iter().collect::<mpi::Result<()>>()?;
     for (peer, bytes) in &arrived {
         // SAFETY: the caller's promise.
         unsafe { side.scatter(mpi, comm, *peer, bytes)? };

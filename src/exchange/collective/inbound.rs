@@ -1,13 +1,13 @@
 //! Messages in their slots → blocks of the program.
 
 use super::staging::Slots;
-use crate::codec::{self, Decode};
+use crate::codec::{self, Decode, Memory, Place};
+use crate::exchange::Result;
 use crate::exchange::backoff::Backoff;
 use crate::exchange::context::{Context, HEADER_WORDS};
 use crate::exchange::form::{Coded, Form};
 use crate::exchange::side::Side;
-use crate::mpi::Result;
-use crate::wire::{Fault, Header};
+use crate::wire::{Fault, HEADER_BYTES, Header};
 
 /// What came of reading the messages of a call.
 #[derive(Default)]
@@ -23,6 +23,7 @@ struct Target {
     coded: Coded,
     header: Header,
     pointer: *mut u8,
+    place: Place,
     /// Where `pointer` points when the block is not in one piece.
     scattered: Vec<u64>,
 }
@@ -35,7 +36,7 @@ pub unsafe fn decode(
     context: Context,
     side: &Side,
     forms: &[Form],
-    slots: &Slots,
+    slots: &mut Slots,
     backoffs: &mut [Backoff],
 ) -> Result<Received> {
     let Context {
@@ -48,14 +49,21 @@ pub unsafe fn decode(
     let mut targets = Vec::new();
     for (peer, form) in forms.iter().enumerate() {
         let coded = match *form {
+            // The block that stays here has no slot.
+            Form::Raw(0) => continue,
             Form::Raw(_) => {
-                // SAFETY: the caller's promise.
-                unsafe { side.scatter(mpi, registration.private, peer, slots.bytes(peer))? };
+                let (memory, from) = slots.place(peer);
+                // SAFETY: the caller's promise; the slot is as long as the block.
+                unsafe {
+                    let from = (memory, from.cast_const());
+                    side.scatter_from(mpi, registration.private, peer, from)?;
+                }
                 continue;
             }
             Form::Coded(coded) => coded,
         };
         let Coded { item, count, .. } = coded;
+        slots.fetch(peer, HEADER_BYTES)?;
         let slot = slots.bytes(peer);
         match Header::read(slot, terms.coding, item, count..=count, slot.len()) {
             Ok(header) => {
@@ -70,17 +78,20 @@ pub unsafe fn decode(
         }
     }
 
+    let on_device = slots.on_device();
     let messages: Vec<_> = targets
         .iter()
         .map(|target| Decode {
             coding: terms.coding,
             item: target.coded.item,
             values: target.pointer,
+            place: target.place,
             count: target.coded.count,
             axes: &target.header.axes,
             masked: target.header.masked,
             fitted: target.header.fitted,
             payload: &slots.words(target.peer)[HEADER_WORDS..],
+            on_device: on_device[target.peer].map(|slot| slot + HEADER_BYTES as u64),
         })
         .collect();
     // SAFETY: each target has room for its values, aligned, in the program's buffer or in a vector.
@@ -101,15 +112,17 @@ pub unsafe fn decode(
 }
 
 fn target(side: &Side, peer: usize, coded: Coded, header: Header) -> Target {
-    let mut scattered = Vec::new();
-    let pointer = side
-        .piece(peer, coded.item.bytes())
-        .unwrap_or_else(|| coded.room(&mut scattered));
+    let (mut scattered, mut place) = (Vec::new(), side.place());
+    let pointer = side.piece(peer, coded.item.bytes()).unwrap_or_else(|| {
+        place.memory = Memory::Host;
+        coded.room(&mut scattered)
+    });
     Target {
         peer,
         coded,
         header,
         pointer,
+        place,
         scattered,
     }
 }

@@ -11,8 +11,8 @@ pub use staging::{Staging, free_unit_types};
 use super::context::Context;
 use super::form::{Form, forms};
 use super::side::{Side, copy_self};
-use super::{Call, Failure, verdict};
-use crate::mpi::{Error, Half};
+use super::{Call, Failure, Result, too_large, verdict};
+use crate::mpi::Half;
 use crate::registry::Working;
 use crate::report::{CallStats, Fate};
 use crate::wire::HEADER_BYTES;
@@ -45,7 +45,7 @@ pub unsafe fn exchange(
     call: &Call,
     working: &mut Working,
     stats: &mut CallStats,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let source = call.source();
     let Context {
         mpi, registration, ..
@@ -100,7 +100,7 @@ unsafe fn outbound(
     source: &Side,
     working: &mut Working,
     stats: &mut CallStats,
-) -> Result<Outbound, Error> {
+) -> Result<Outbound> {
     let forms = forms(context, source, |peer| working.sent[peer].holds_back());
     let in_place = call.send.is_none();
     let mut escaped = Vec::new();
@@ -108,7 +108,8 @@ unsafe fn outbound(
         Some(half) => half,
         None => {
             let slots = &mut working.staging.send;
-            slots.arrange(forms.iter().map(|form| form.wire_bytes(context.terms)));
+            let lengths = forms.iter().map(|form| form.wire_bytes(context.terms));
+            slots.arrange(lengths, source.buffer_kind());
             let state = &mut working.outgoing;
             // SAFETY: the caller's promise.
             escaped = unsafe { outbound::encode(context, source, &forms, slots, state, stats)? };
@@ -124,7 +125,7 @@ unsafe fn outbound(
 }
 
 /// Makes room for what this rank receives.
-fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbound, Error> {
+fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbound> {
     let forms = forms(context, side, |peer| working.received[peer].holds_back());
     Ok(match direct(context, side, &forms) {
         Some(half) => Inbound {
@@ -133,7 +134,7 @@ fn inbound(context: Context, side: &Side, working: &mut Working) -> Result<Inbou
             staged: false,
         },
         None => Inbound {
-            half: staged_receive(context, &forms, &mut working.staging.receive)?,
+            half: staged_receive(context, side, &forms, &mut working.staging.receive)?,
             forms,
             staged: true,
         },
@@ -149,20 +150,20 @@ unsafe fn read(
     side: &Side,
     inbound: &Inbound,
     working: &mut Working,
-) -> Result<Received, Error> {
+) -> Result<Received> {
     if !inbound.staged {
         return Ok(Received::default());
     }
-    let (slots, backoffs) = (&working.staging.receive, &mut working.received);
+    let (slots, backoffs) = (&mut working.staging.receive, &mut working.received);
     // SAFETY: the caller's promise.
     unsafe { inbound::decode(context, side, &inbound.forms, slots, backoffs) }
 }
 
-/// A side that MPI can work on where it lies: foreign types as they are, floats of which none is
+/// A side that MPI can work on where it lies, if it can go there: foreign types as they are, floats of which none is
 /// compressed as bytes, since the other end may have some that are. The own block is left out.
 fn direct(context: Context, side: &Side, forms: &[Form]) -> Option<Half> {
     let rank = context.registration.rank;
-    if !side.is_ours(context.terms.holds()) {
+    if !side.is_ours(context.terms.holds()) && side.is_open_to_mpi() {
         let mut half = side.as_passed();
         half.counts[rank] = 0;
         half.displacements[rank] = 0;
@@ -178,11 +179,18 @@ fn direct(context: Context, side: &Side, forms: &[Form]) -> Option<Half> {
 
 /// Slots for what is received. A message that does not come, or comes short, must not find a header that
 /// an earlier call left there.
-fn staged_receive(context: Context, forms: &[Form], slots: &mut Slots) -> Result<Half, Error> {
-    slots.arrange(forms.iter().map(|form| form.wire_bytes(context.terms)));
+fn staged_receive(
+    context: Context,
+    side: &Side,
+    forms: &[Form],
+    slots: &mut Slots,
+) -> Result<Half> {
+    let lengths = forms.iter().map(|form| form.wire_bytes(context.terms));
+    slots.arrange(lengths, side.buffer_kind());
     for (peer, form) in forms.iter().enumerate() {
         if matches!(form, Form::Coded(_)) {
             slots.bytes_mut(peer)[..HEADER_BYTES].fill(0);
+            slots.publish(peer, HEADER_BYTES)?;
         }
     }
     slots.half(context.mpi)
@@ -216,9 +224,4 @@ fn count_sent(
             Form::Coded(_) => stats.count(Fate::Compressed, before, wire_bytes),
         }
     }
-}
-
-fn too_large() -> String {
-    "the messages of this rank exceed what MPI's int counts reach, and this MPI has no MPI_Alltoallv_c"
-        .into()
 }

@@ -1,6 +1,9 @@
 //! The buffers that the collective itself works on.
 
-use crate::mpi::{Half, Handle, Mpi, Result};
+use crate::codec::Memory;
+use crate::exchange::Result;
+use crate::exchange::buffer::{Buffer, Kind};
+use crate::mpi::{Half, Handle, Mpi};
 use std::sync::{Mutex, PoisonError};
 
 /// Slots start at cache lines, which is more than any value needs.
@@ -16,14 +19,14 @@ pub struct Staging {
 /// One slot per rank, each as long as that rank's message on the wire.
 #[derive(Default)]
 pub struct Slots {
-    words: Vec<u64>,
+    words: Buffer,
     /// Start and length of each slot in bytes.
     places: Vec<(usize, usize)>,
 }
 
 impl Slots {
     /// Makes slots of these lengths. What they hold afterwards is left over from other calls.
-    pub fn arrange(&mut self, lengths: impl Iterator<Item = usize>) {
+    pub fn arrange(&mut self, lengths: impl Iterator<Item = usize>, kind: Kind) {
         let mut end = 0usize;
         self.places.clear();
         self.places.extend(lengths.map(|length| {
@@ -31,9 +34,9 @@ impl Slots {
             end = (start + length).next_multiple_of(ALIGN);
             (start, length)
         }));
-        if self.words.len() < end / 8 {
-            // Not resized: the old contents are of no use, and fresh zeros cost nothing until touched.
-            self.words = vec![0; end / 8];
+        if self.words.len() < end / 8 || !self.words.is(kind) {
+            // Not resized: the old contents are of no use.
+            self.words = Buffer::new(end / 8, kind);
         }
     }
 
@@ -60,7 +63,7 @@ impl Slots {
 
     /// The whole words of every slot, in the order of ranks, to be worked on at once.
     pub fn all_words_mut(&mut self) -> Vec<&mut [u64]> {
-        let mut rest = self.words.as_mut_slice();
+        let mut rest = &mut *self.words;
         let mut taken = 0;
         self.places
             .iter()
@@ -74,6 +77,29 @@ impl Slots {
             .collect()
     }
 
+    /// Where the slot of `peer` is for MPI.
+    pub fn place(&mut self, peer: usize) -> (Memory, *mut u8) {
+        self.words.place(self.places[peer].0)
+    }
+
+    /// Address of each slot on a GPU, where they are there.
+    pub fn on_device(&self) -> Vec<Option<u64>> {
+        let starts = self.places.iter().map(|&(start, _)| start);
+        starts.map(|start| self.words.on_device(start)).collect()
+    }
+
+    /// Takes the first bytes of a slot to where MPI sends them from.
+    pub fn publish(&mut self, peer: usize, bytes: usize) -> Result<()> {
+        let start = self.places[peer].0;
+        self.words.publish(start..start + bytes)
+    }
+
+    /// Brings the first bytes of a slot from where MPI received them.
+    pub fn fetch(&mut self, peer: usize, bytes: usize) -> Result<()> {
+        let start = self.places[peer].0;
+        self.words.fetch(start..start + bytes)
+    }
+
     /// The slots as one half of an Alltoallv. Its unit is as large as the lengths allow, so that MPI's
     /// ints reach far: 16 GiB when all messages are compressed.
     pub fn half(&mut self, mpi: &Mpi) -> Result<Half> {
@@ -83,7 +109,7 @@ impl Slots {
             .fold(ALIGN, |bits, &(_, length)| bits | length);
         let unit = 1 << joined.trailing_zeros();
         Ok(Half {
-            buffer: self.words.as_mut_ptr().cast(),
+            buffer: self.words.place(0).1.cast(),
             datatype: unit_type(mpi, unit)?,
             counts: self
                 .places
@@ -132,7 +158,7 @@ mod tests {
     fn slots_are_aligned_and_apart() {
         let mut slots = Slots::default();
         let lengths = [0, 8, 100, 64, 4];
-        slots.arrange(lengths.into_iter());
+        slots.arrange(lengths.into_iter(), Kind::Plain);
         for (peer, length) in lengths.into_iter().enumerate() {
             slots.bytes_mut(peer).fill(peer as u8);
             assert_eq!(slots.bytes(peer).len(), length);

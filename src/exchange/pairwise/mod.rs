@@ -19,7 +19,7 @@ pub use window::Pool;
 
 use super::context::Context;
 use super::side::copy_self;
-use super::{Call, Failure, verdict};
+use super::{Call, Result, verdict};
 use crate::registry::Working;
 use crate::report::CallStats;
 use idle::Idle;
@@ -38,7 +38,7 @@ pub unsafe fn exchange(
     call: &Call,
     working: &mut Working,
     stats: &mut CallStats,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let started = Instant::now();
     let (mpi, source, target) = (context.mpi, call.source(), &call.receive);
     let Working {

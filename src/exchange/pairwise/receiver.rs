@@ -3,12 +3,13 @@
 use super::TAG;
 use super::cut::{MOST_SEGMENT_BYTES, segments};
 use super::window::{Pool, Posted, Window};
-use crate::codec::{self, Decode};
+use crate::codec::{self, Decode, Memory, Place};
+use crate::exchange::Result;
 use crate::exchange::backoff::Backoff;
+use crate::exchange::buffer::{Buffer, Kind};
 use crate::exchange::context::{Context, HEADER_WORDS};
 use crate::exchange::form::{Coded, Form, forms};
 use crate::exchange::side::{Piece, Side};
-use crate::mpi::Result;
 use crate::wire::{Fault, HEADER_BYTES, Header, raw_wire_bytes};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -57,6 +58,8 @@ struct Segments {
     coded: Coded,
     /// Where the values go to.
     target: *mut u8,
+    place: Place,
+    kind: Kind,
     /// Segments that no receive is posted for.
     left: usize,
     /// Values that have arrived.
@@ -142,10 +145,10 @@ impl<'a> Receiver<'a> {
                 continue;
             };
             self.window.remove(posted.bytes);
-            let buffer = posted.into_buffer();
+            let mut buffer = posted.into_buffer();
             let started = Instant::now();
             // SAFETY: the caller's promise.
-            unsafe { stream.read(self.context, &buffer, bytes) };
+            unsafe { stream.read(self.context, &mut buffer, bytes)? };
             self.pool.give(buffer);
             if stream.is_done() {
                 let stream = self.streams.remove(index);
@@ -195,7 +198,7 @@ impl Content {
     fn arrived(&self, posted: &mut Posted) -> Result<Option<usize>> {
         match self {
             Self::Raw(_) => Ok(posted.is_done()?.then_some(0)),
-            Self::Segments(_) => posted.received(),
+            Self::Segments(_) => Ok(posted.received()?),
         }
     }
 }
@@ -221,14 +224,18 @@ impl<'a> Stream<'a> {
                 Content::Raw(pieces.into())
             }
             Form::Coded(coded) => {
-                let target = side
-                    .piece(peer, coded.item.bytes())
-                    .unwrap_or_else(|| coded.room(&mut room));
+                let mut place = side.place();
+                let target = side.piece(peer, coded.item.bytes()).unwrap_or_else(|| {
+                    place.memory = Memory::Host;
+                    coded.room(&mut room)
+                });
                 let left = segments(&coded);
                 let bytes = context.terms.wire_bytes(coded.count, coded.item);
                 Content::Segments(Segments {
                     coded,
                     target,
+                    place,
+                    kind: side.buffer_kind(),
                     left,
                     values: 0,
                     some_coded: false,
@@ -261,7 +268,7 @@ impl<'a> Stream<'a> {
         let byte = context.mpi.abi.byte;
         let (buffer, piece) = match &mut self.content {
             Content::Raw(pieces) => match pieces.pop_front() {
-                Some(piece) => (Vec::new(), piece),
+                Some(piece) => (Buffer::default(), piece),
                 None => return Ok(None),
             },
             Content::Segments(segments) => {
@@ -272,8 +279,8 @@ impl<'a> Stream<'a> {
                 let longest = HEADER_BYTES + MOST_SEGMENT_BYTES;
                 let Coded { count, item, .. } = segments.coded;
                 let room = raw_wire_bytes(count, item).min(longest);
-                let mut buffer = pool.take(room);
-                let start = buffer.as_mut_ptr().cast();
+                let mut buffer = pool.take(room, segments.kind);
+                let start = buffer.place(0).1;
                 let piece = Piece {
                     start,
                     items: room as i32,
@@ -302,14 +309,14 @@ impl<'a> Stream<'a> {
     ///
     /// # Safety
     /// As [`Receiver::post`].
-    unsafe fn read(&mut self, context: Context, buffer: &[u64], bytes: usize) {
+    unsafe fn read(&mut self, context: Context, buffer: &mut Buffer, bytes: usize) -> Result<()> {
         let Content::Segments(segments) = &mut self.content else {
-            return;
+            return Ok(());
         };
         if bytes > 0 && self.fault.is_none() {
+            buffer.fetch(0..HEADER_BYTES.min(bytes))?;
             // SAFETY: the target has room for the values of the message, by the caller's promise.
-            self.fault =
-                unsafe { segments.read(context, &buffer[..bytes.div_ceil(8)], bytes) }.err();
+            self.fault = unsafe { segments.read(context, buffer, bytes) }.err();
         }
         let is_last = segments.left == 0 && self.posted.is_empty();
         if is_last && self.fault.is_none() && segments.values != segments.coded.count {
@@ -319,6 +326,7 @@ impl<'a> Stream<'a> {
                 expected: segments.coded.count,
             });
         }
+        Ok(())
     }
 }
 
@@ -335,34 +343,38 @@ impl Segments {
     unsafe fn read(
         &mut self,
         context: Context,
-        words: &[u64],
+        buffer: &mut Buffer,
         bytes: usize,
     ) -> std::result::Result<(), Fault> {
         let Coded { item, count, .. } = self.coded;
         let coding = context.terms.coding;
         let expected = 1..=count - self.values;
+        let words = &buffer[..bytes.div_ceil(8)];
         let header = Header::read(bytes_of(words), coding, item, expected, bytes)?;
-        let payload = words.get(HEADER_WORDS..).unwrap_or_default();
         // SAFETY: that many values have arrived before, and as many as the header says still have room.
         let target = unsafe { self.target.add(self.values * item.bytes()) };
         if header.escaped {
             let bytes = header.count * item.bytes();
-            if 8 * payload.len() < bytes {
+            if size_of_val(words) < HEADER_BYTES + bytes {
                 return Err(Fault::Payload);
             }
-            // SAFETY: the payload has these bytes, and the target room for them.
-            unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr().cast(), target, bytes) };
+            let (memory, from) = buffer.place(HEADER_BYTES);
+            // SAFETY: the buffer has these bytes, and the target room for them.
+            let copied = unsafe { memory.copy(from, (self.place.memory, target), bytes) };
+            copied.map_err(|error| Fault::Gpu(error.to_string()))?;
         } else {
             self.some_coded = true;
             let message = Decode {
                 coding,
                 item,
                 values: target,
+                place: self.place,
                 count: header.count,
                 axes: &header.axes,
                 masked: header.masked,
                 fitted: header.fitted,
-                payload,
+                payload: words.get(HEADER_WORDS..).unwrap_or_default(),
+                on_device: buffer.on_device(HEADER_BYTES),
             };
             // SAFETY: the target has room for the values of the segment, and is aligned for them.
             let decoded = unsafe { codec::decode(&[message], context.settings.threads) };

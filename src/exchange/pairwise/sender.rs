@@ -3,19 +3,24 @@
 use super::TAG;
 use super::cut::{Segment, cut, keep_whole};
 use super::window::{Pool, Posted, Window};
+use crate::exchange::Result;
 use crate::exchange::axes;
 use crate::exchange::backoff::Backoff;
-use crate::exchange::context::{Context, HEADER_WORDS};
+use crate::exchange::buffer::{Buffer, Kind};
+use crate::exchange::context::Context;
 use crate::exchange::form::{Form, forms};
 use crate::exchange::message::{self, Message, Values};
-use crate::exchange::outgoing::{Outgoing, Part};
+use crate::exchange::outgoing::{Outgoing, Part, here};
 use crate::exchange::side::{PIECE_BYTES, Piece, Side};
 use crate::layout::Pattern;
-use crate::mpi::Result;
 use crate::report::{CallStats, Fate};
-use crate::wire;
+use crate::wire::{self, HEADER_BYTES};
 use std::collections::VecDeque;
 use std::time::Instant;
+
+/// Segments that a GPU codes at once: one alone would leave it idle. A CPU codes one after the other, so that each
+/// travels while the next one is coded.
+const ON_A_GPU: usize = 64;
 
 pub struct Sender<'a> {
     context: Context<'a>,
@@ -49,15 +54,33 @@ struct Cutting {
     sent: usize,
     /// Bytes on the wire so far.
     bytes: usize,
-    /// Some segment was coded.
-    coded: bool,
+    some_coded: bool,
+}
+
+impl Cutting {
+    fn values_of(&self, segment: &Segment) -> *const u8 {
+        let offset = segment.values.start * self.message.coded.item.bytes();
+        self.values.pointer.wrapping_add(offset)
+    }
+
+    /// Puts the values of a segment behind its header as they are. Returns the bytes of both.
+    ///
+    /// # Safety
+    /// The message must point to its values.
+    unsafe fn copy(&self, segment: &Segment, buffer: &mut Buffer) -> Result<usize> {
+        let (count, item) = (segment.values.len(), self.message.coded.item);
+        let (memory, from) = (self.values.place.memory, self.values_of(segment));
+        // SAFETY: the caller's promise; the buffer has room for the values after the header.
+        unsafe { memory.copy(from, buffer.place(HEADER_BYTES), count * item.bytes())? };
+        Ok(wire::raw_wire_bytes(count, item))
+    }
 }
 
 /// Something to be sent to one rank.
 struct Load {
     peer: usize,
     /// A buffer of ours; empty where the program's is sent from.
-    buffer: Vec<u64>,
+    buffer: Buffer,
     piece: Piece,
 }
 
@@ -79,10 +102,10 @@ impl<'a> Sender<'a> {
         if let Some(longest) = message::longest(&messages) {
             // SAFETY: the caller's promise.
             let values = unsafe { Values::of(context, side, &messages[longest])? };
-            let (inference, pointer) = (&mut outgoing.inference, values.pointer);
-            // SAFETY: the pointer is to the values of the longest message.
+            let inference = &mut outgoing.inference;
+            // SAFETY: these are the values of the longest message.
             pattern =
-                unsafe { axes::choose(context, side, &mut messages, longest, pointer, inference) };
+                unsafe { axes::choose(context, side, &mut messages, longest, &values, inference)? };
             specimen = Some((messages[longest].peer, values));
         }
         let raw = forms.iter().map(|form| match form {
@@ -196,12 +219,11 @@ impl<'a> Sender<'a> {
         // SAFETY: the caller's promise, in all three cases.
         unsafe {
             if let Some(mut cutting) = self.current.take() {
-                match cutting.segments.pop_front() {
-                    Some(segment) => {
-                        self.code_segment(&mut cutting, &segment);
-                        self.current = Some(cutting);
-                    }
-                    None => self.finish(&cutting),
+                if cutting.segments.is_empty() {
+                    self.finish(&cutting);
+                } else {
+                    self.code_segments(&mut cutting)?;
+                    self.current = Some(cutting);
                 }
                 return Ok(());
             }
@@ -238,65 +260,83 @@ impl<'a> Sender<'a> {
             values,
             sent: 0,
             bytes: 0,
-            coded: false,
+            some_coded: false,
         });
         Ok(())
     }
 
+    /// Codes the next segments of a message.
+    ///
     /// # Safety
     /// As [`Self::new`].
-    unsafe fn code_segment(&mut self, cutting: &mut Cutting, segment: &Segment) {
+    unsafe fn code_segments(&mut self, cutting: &mut Cutting) -> Result<()> {
         let started = Instant::now();
-        let (peer, item) = (cutting.message.peer, cutting.message.coded.item);
-        let count = segment.values.len();
-        let raw_bytes = wire::raw_wire_bytes(count, item);
-        let mut buffer = self.pool.take(raw_bytes);
-        // SAFETY: the values of a segment are among those of its message.
-        let values = unsafe {
-            let offset = segment.values.start * item.bytes();
-            cutting.values.pointer.add(offset)
+        let kind = self.side.buffer_kind();
+        let at_once = match cutting.values.place.coder {
+            Some(_) => ON_A_GPU.min(cutting.segments.len()),
+            None => 1,
         };
-        let mut bytes = 0;
-        if count > 0 {
+        let segments: Vec<_> = cutting.segments.drain(..at_once).collect();
+        let item = cutting.message.coded.item;
+        let raw_bytes = |segment: &Segment| wire::raw_wire_bytes(segment.values.len(), item);
+        let mut buffers: Vec<_> = segments
+            .iter()
+            .map(|segment| self.pool.take(raw_bytes(segment), kind))
+            .collect();
+        let mut parts = Vec::with_capacity(segments.len());
+        for (index, (segment, buffer)) in segments.iter().zip(&mut buffers).enumerate() {
+            let (count, raw_bytes) = (segment.values.len(), raw_bytes(segment));
+            if count == 0 {
+                continue;
+            }
             let slot_bytes = self.context.terms.wire_bytes(count, item).min(raw_bytes);
-            let mut part = [Part {
+            parts.push(Part {
                 message: &cutting.message,
-                segment: cutting.sent,
+                segment: cutting.sent + index,
                 count,
                 axes: &segment.axes,
-                values,
+                values: cutting.values_of(segment),
+                place: cutting.values.place,
                 bytes_if_refused: raw_bytes,
+                on_device: buffer.on_device(0),
                 slot: &mut buffer[..slot_bytes / 8],
-            }];
-            let (outgoing, stats) = (&mut self.outgoing, &mut self.stats);
-            // SAFETY: the part points to its values.
-            let outcome = unsafe { outgoing.code(self.context, self.pattern, &mut part, stats) };
-            bytes = match outcome.first() {
-                Some(Ok(bytes)) => {
-                    cutting.coded = true;
-                    *bytes
-                }
-                _ => {
-                    // SAFETY: the buffer has room for the values after the header.
-                    unsafe {
-                        let target = buffer.as_mut_ptr().add(HEADER_WORDS).cast();
-                        std::ptr::copy_nonoverlapping(values, target, count * item.bytes());
-                    }
-                    raw_bytes
-                }
-            };
+            });
         }
-        cutting.sent += 1;
-        cutting.bytes += bytes;
-        self.load_buffer(peer, buffer, bytes);
+        let (outgoing, stats) = (&mut self.outgoing, &mut self.stats);
+        // SAFETY: each part points to its values.
+        let outcomes = unsafe { outgoing.code(self.context, self.pattern, &mut parts, stats) };
+        let mut outcomes = outcomes.into_iter();
+        for (segment, mut buffer) in segments.iter().zip(buffers) {
+            let bytes = match segment.values.is_empty() {
+                true => 0,
+                false => match outcomes.next() {
+                    Some(outcome) => {
+                        buffer.publish(0..here(&outcome))?;
+                        match outcome {
+                            Ok(sent) => {
+                                cutting.some_coded = true;
+                                sent.bytes
+                            }
+                            // SAFETY: the caller's promise.
+                            Err(_) => unsafe { cutting.copy(segment, &mut buffer)? },
+                        }
+                    }
+                    None => 0,
+                },
+            };
+            cutting.sent += 1;
+            cutting.bytes += bytes;
+            self.load_buffer(cutting.message.peer, buffer, bytes);
+        }
         self.stats.encode += started.elapsed().as_secs_f64();
+        Ok(())
     }
 
     /// Counts a message whose segments are all on their way.
     fn finish(&mut self, cutting: &Cutting) {
         let Message { peer, coded, .. } = cutting.message;
-        self.backoffs[peer].record(!cutting.coded);
-        let fate = if cutting.coded {
+        self.backoffs[peer].record(!cutting.some_coded);
+        let fate = if cutting.some_coded {
             Fate::Compressed
         } else {
             Fate::Escaped
@@ -315,7 +355,7 @@ impl<'a> Sender<'a> {
         if !staged && let Some(pieces) = self.side.pieces(mpi, peer) {
             let load = |piece| Load {
                 peer,
-                buffer: Vec::new(),
+                buffer: Buffer::default(),
                 piece,
             };
             self.loads.extend(pieces.into_iter().map(load));
@@ -328,7 +368,7 @@ impl<'a> Sender<'a> {
             self.side.gather(mpi, comm, peer, &mut gathered)?;
         }
         for chunk in gathered.chunks(PIECE_BYTES) {
-            let mut buffer = self.pool.take(chunk.len());
+            let mut buffer = self.pool.take(chunk.len(), Kind::Plain);
             // SAFETY: the buffer has room for so many bytes.
             unsafe {
                 let target = buffer.as_mut_ptr().cast();
@@ -339,9 +379,9 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn load_buffer(&mut self, peer: usize, mut buffer: Vec<u64>, bytes: usize) {
+    fn load_buffer(&mut self, peer: usize, mut buffer: Buffer, bytes: usize) {
         let piece = Piece {
-            start: buffer.as_mut_ptr().cast(),
+            start: buffer.place(0).1,
             items: bytes as i32,
             datatype: self.context.mpi.abi.byte,
             bytes,

@@ -1,5 +1,6 @@
 //! What MPI is at work on in one direction.
 
+use crate::exchange::buffer::{Buffer, Kind};
 use crate::mpi::{Request, Result};
 use std::mem::ManuallyDrop;
 use std::ops::RangeInclusive;
@@ -36,22 +37,21 @@ impl Window {
 
 /// Buffers that are not in use, to be used again.
 #[derive(Default)]
-pub struct Pool(Vec<Vec<u64>>);
+pub struct Pool(Vec<Buffer>);
 
 impl Pool {
     /// A buffer of at least so many bytes, of whatever content.
-    pub fn take(&mut self, bytes: usize) -> Vec<u64> {
+    pub fn take(&mut self, bytes: usize, kind: Kind) -> Buffer {
         let words = bytes.div_ceil(8);
         match self.0.iter().rposition(|buffer| buffer.len() >= words) {
-            Some(index) => self.0.swap_remove(index),
-            // Fresh zeros cost nothing until they are touched.
-            None => vec![0; words],
+            Some(index) if matches!(kind, Kind::Plain) => self.0.swap_remove(index),
+            _ => Buffer::new(words, kind),
         }
     }
 
-    /// Keeps a buffer; the shortest of them goes when there are more than a window needs.
-    pub fn give(&mut self, buffer: Vec<u64>) {
-        if buffer.is_empty() {
+    /// Keeps a buffer, unless it goes back to a GPU; the shortest of them goes when there are more than a window needs.
+    pub fn give(&mut self, buffer: Buffer) {
+        if buffer.is_empty() || !buffer.is(Kind::Plain) {
             return;
         }
         self.0.push(buffer);
@@ -67,13 +67,13 @@ impl Pool {
 /// ever, since MPI may still use it.
 pub struct Posted<'a> {
     request: Request<'a>,
-    buffer: ManuallyDrop<Vec<u64>>,
+    buffer: ManuallyDrop<Buffer>,
     /// What the window counts it as.
     pub bytes: usize,
 }
 
 impl<'a> Posted<'a> {
-    pub fn new(request: Request<'a>, buffer: Vec<u64>, bytes: usize) -> Self {
+    pub fn new(request: Request<'a>, buffer: Buffer, bytes: usize) -> Self {
         let buffer = ManuallyDrop::new(buffer);
         Self {
             request,
@@ -92,7 +92,7 @@ impl<'a> Posted<'a> {
     }
 
     /// The buffer, which MPI must be done with.
-    pub fn into_buffer(self) -> Vec<u64> {
+    pub fn into_buffer(self) -> Buffer {
         ManuallyDrop::into_inner(self.buffer)
     }
 }
