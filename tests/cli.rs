@@ -1,7 +1,9 @@
 //! The command from outside: what a program sees that `transpress run` starts, and what `transpress
 //! info` says of programs.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -394,6 +396,44 @@ mod info {
         assert_ne!(row(&page, "GPU"), "");
         assert_eq!(row(&page, "TRANSPRESS_RATE"), "8");
         assert_eq!(row(&page, "compression"), "on");
+    }
+
+    /// What it says of GPUs, with a stand-in for CUDA's driver of this version.
+    fn gpus(version: u32, variables: &[(&str, &str)]) -> Vec<String> {
+        let page = succeed(
+            transpress(&["info"])
+                .env("LD_LIBRARY_PATH", common::gpu::driver(version))
+                .envs(variables.iter().copied()),
+        );
+        let lines = page.lines().filter_map(|line| line.strip_prefix("GPU "));
+        lines.map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_machine_with_gpus() {
+        let current = common::gpu::CURRENT;
+        assert_eq!(
+            gpus(current, &[("FAKE_CUDA_DEVICES", "2")]),
+            ["0", "1"].map(|number| format!(
+                "Fake GPU {number}, 80 GiB, compute capability 9.0, driver of CUDA 12.4; kernels can be used"
+            ))
+        );
+        assert_eq!(
+            gpus(current, &[("FAKE_CUDA_CAPABILITY", "6.1")]),
+            [
+                "Fake GPU 0, 80 GiB, compute capability 6.1, driver of CUDA 12.4; kernels cannot be used: \
+              compute capability 6.1 is below 7.0"
+            ]
+        );
+        assert_eq!(
+            gpus(current, &[("FAKE_CUDA_DEVICES", "0")]),
+            ["none (driver of CUDA 12.4 sees no device)"]
+        );
+        assert_eq!(
+            gpus(current, &[("FAKE_CUDA_FAIL", "cuDeviceGetCount")]),
+            ["none (the CUDA driver cannot be used: cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999))"]
+        );
+        assert_eq!(gpus(6050, &[]), ["none (the CUDA driver is too old)"]);
     }
 
     #[test]

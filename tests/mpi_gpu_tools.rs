@@ -11,7 +11,7 @@ use common::{BOTH, Run};
 fn an_mpi_that_takes_buffers_of_a_gpu() {
     for mpi in BOTH {
         let log = common::gpu::log_file(&format!("tools-{mpi:?}"));
-        Run::new(mpi, "device_buffers")
+        Run::new(mpi, "buffers")
             .with_fake_cuda()
             .tool_after("log-tool")
             .tool_after("aware-tool")
@@ -21,7 +21,7 @@ fn an_mpi_that_takes_buffers_of_a_gpu() {
             .complains_of_nothing();
         let lines = common::gpu::read_log(&log);
         let called = |line: &str| lines.iter().any(|entry| entry.ends_with(line));
-        assert!(called("MPI_Alltoallv send=device receive=managed"));
-        assert!(called("MPI_Alltoallv send=pinned receive=pageable"));
+        assert!(called("MPI_Alltoallv send=device receive=device"));
+        assert!(called("MPI_Alltoallv send=pageable receive=device"));
     }
 }

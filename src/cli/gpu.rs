@@ -1,76 +1,49 @@
-//! The GPUs that the CUDA driver sees. The driver is loaded at run time; nothing is linked.
+//! The GPUs that the CUDA driver sees, and whether the kernels can be used there.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::CStr;
 
 use super::probe;
+use crate::codec::cuda::{self, Described, kernels};
 
 const DRIVER: &CStr = c"libcuda.so.1";
-const SUCCESS: c_int = 0;
 
-/// One line about the GPUs of this machine. Whether a driver is there can be seen at once; what it
-/// says is asked in another process.
-pub fn describe() -> String {
+/// A line for each GPU of this machine. Whether a driver is there can be seen at once; what it says is asked in
+/// another process.
+pub fn describe() -> Vec<String> {
     if probe::symbol(DRIVER, libc::RTLD_LOCAL, c"cuInit").is_none() {
-        return "none (no CUDA driver)".into();
+        return vec!["none (no CUDA driver)".into()];
     }
     match probe::ask(&["cuda".as_ref()]) {
-        Some(names) if names.is_empty() => "none (the CUDA driver sees no device)".into(),
-        Some(names) => names.trim().replace('\n', ", "),
-        None => "none (the CUDA driver cannot be used)".into(),
+        Some(lines) => lines.lines().map(str::to_owned).collect(),
+        None => vec!["none (the CUDA driver does not answer)".into()],
     }
 }
 
-/// The names of the CUDA devices, each with a line break; `None` where the driver is out of order.
-pub(super) fn names() -> Option<String> {
-    /// cuInit's answer where a driver but no device is there.
-    const NO_DEVICE: c_int = 100;
-
-    // SAFETY: these are the types that cuda.h gives the five functions.
-    let (init, count_devices, device, name_of) = unsafe {
-        (
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_uint) -> c_int>(cuda(
-                c"cuInit",
-            )?),
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(cuda(
-                c"cuDeviceGetCount",
-            )?),
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int, c_int) -> c_int>(
-                cuda(c"cuDeviceGet")?,
-            ),
-            std::mem::transmute::<
-                *mut c_void,
-                unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int,
-            >(cuda(c"cuDeviceGetName")?),
-        )
+/// The same lines, by the process that asks the driver. Loading the kernels makes contexts there.
+pub(super) fn lines() -> String {
+    let found = match cuda::describe(kernels::ptx()) {
+        Ok(Some(found)) => found,
+        Ok(None) => return "none (the CUDA driver is too old)\n".into(),
+        Err(error) => return format!("none (the CUDA driver cannot be used: {error})\n"),
     };
-
-    // SAFETY: cuInit takes no pointer; its flags must be 0.
-    match unsafe { init(0) } {
-        SUCCESS => {}
-        NO_DEVICE => return Some(String::new()),
-        _ => return None,
+    let version = found.driver_version;
+    let driver = format!("driver of CUDA {}.{}", version / 1000, version % 1000 / 10);
+    if found.devices.is_empty() {
+        return format!("none ({driver} sees no device)\n");
     }
-    let mut count: c_int = 0;
-    // SAFETY: `count` outlives the call.
-    if unsafe { count_devices(&raw mut count) } != SUCCESS {
-        return None;
-    }
-    let mut names = String::new();
-    for ordinal in 0..count {
-        let mut handle: c_int = 0;
-        let mut name = [0u8; 256];
-        // SAFETY: the pointers outlive the calls, and the name's length is the buffer's.
-        let read = unsafe {
-            device(&raw mut handle, ordinal) == SUCCESS
-                && name_of(name.as_mut_ptr().cast(), 255, handle) == SUCCESS
-        };
-        let name = CStr::from_bytes_until_nul(&name).ok().filter(|_| read)?;
-        names += &name.to_string_lossy();
-        names.push('\n');
-    }
-    Some(names)
+    found
+        .devices
+        .iter()
+        .map(|device| line(device, &driver))
+        .collect()
 }
 
-fn cuda(name: &CStr) -> Option<*mut c_void> {
-    probe::symbol(DRIVER, libc::RTLD_LOCAL, name)
+fn line(device: &Described, driver: &str) -> String {
+    let (name, (major, minor)) = (&device.name, device.capability);
+    let gib = device.bytes >> 30;
+    let kernels = match &device.kernels {
+        Ok(()) => "kernels can be used".into(),
+        Err(why) => format!("kernels cannot be used: {}", why.replace('\n', " ")),
+    };
+    format!("{name}, {gib} GiB, compute capability {major}.{minor}, {driver}; {kernels}\n")
 }

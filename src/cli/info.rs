@@ -31,7 +31,9 @@ impl Info {
         page.row("codecs", "zfp, fp16, bf16");
         page.row("CPU", cpu_features());
         page.row("ZFP kernels", zfp_kernels());
-        page.row("GPU", gpu::describe());
+        for line in gpu::describe() {
+            page.row("GPU", line);
+        }
         settings(&mut page);
         let found = match &self.program {
             Some(name) => find(name).map(|path| describe(&mut page, &path)),

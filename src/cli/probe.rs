@@ -15,7 +15,7 @@ use super::gpu;
 pub enum Probe {
     /// What MPI_Get_library_version says
     Mpi { library: OsString },
-    /// The CUDA devices, one name a line
+    /// The CUDA devices, one a line
     Cuda,
 }
 
@@ -24,7 +24,7 @@ impl Probe {
     pub fn answer(self) -> ExitCode {
         let answer = match self {
             Self::Mpi { library } => mpi_version(&library),
-            Self::Cuda => gpu::names(),
+            Self::Cuda => Some(gpu::lines()),
         };
         match answer {
             Some(text) if std::io::stdout().write_all(text.as_bytes()).is_ok() => ExitCode::SUCCESS,
@@ -35,8 +35,8 @@ impl Probe {
 
 /// Asks, and waits a while; `None` where no answer came.
 pub fn ask(question: &[&OsStr]) -> Option<String> {
-    /// A driver wakes up within seconds.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    /// A driver wakes up within seconds, and compiles kernels that it has not seen before in some more.
+    const PATIENCE: Duration = Duration::from_secs(60);
     let mut child = Command::new(std::env::current_exe().ok()?)
         .arg("probe")
         .args(question)

@@ -21,7 +21,7 @@ use super::memory::{Lent, Pinned};
 pub struct Entered {
     device: &'static Device,
     /// What the device may still be reading.
-    uploads: RefCell<Vec<Lent<Pinned>>>,
+    uploads: RefCell<Uploads>,
     /// Work was put on the stream and not waited for.
     queued: Cell<bool>,
     _pushed: Pushed,
@@ -34,7 +34,7 @@ impl Entered {
     pub(super) fn new(device: &'static Device, pushed: Pushed) -> Self {
         Self {
             device,
-            uploads: RefCell::new(Vec::new()),
+            uploads: RefCell::default(),
             queued: Cell::new(false),
             _pushed: pushed,
         }
@@ -74,14 +74,8 @@ impl Entered {
     /// # Safety
     /// See [`Entered`].
     pub unsafe fn upload(&self, to: u64, bytes: &[u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let mut staging = self.device.lend_pinned(bytes.len())?;
-        staging.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        let from = staging.bytes_mut().as_ptr();
-        self.uploads.borrow_mut().push(staging);
-        // SAFETY: the staging buffer is kept until the work is done; the caller answers for `to`.
+        let from = self.uploads.borrow_mut().stage(self.device, bytes)?;
+        // SAFETY: what is staged is kept until the work is done; the caller answers for `to`.
         unsafe { self.upload_from(to, from, bytes.len()) }
     }
 
@@ -238,13 +232,42 @@ impl Drop for Entered {
     }
 }
 
+/// Copies of what goes to a device, in page-locked memory.
+#[derive(Default)]
+struct Uploads {
+    buffers: Vec<Lent<Pinned>>,
+    /// Bytes in use of the last buffer.
+    used: usize,
+}
+
+impl Uploads {
+    /// Where the copy is.
+    fn stage(&mut self, device: &'static Device, bytes: &[u8]) -> Result<*const u8> {
+        let fits = |last: &mut Lent<Pinned>| bytes.len() <= last.bytes().len() - self.used;
+        let mut buffer = match self.buffers.pop_if(fits) {
+            Some(buffer) => buffer,
+            None => {
+                let buffer = device.lend_pinned(bytes.len())?;
+                self.used = 0;
+                buffer
+            }
+        };
+        let copy = &mut buffer.bytes_mut()[self.used..][..bytes.len()];
+        copy.copy_from_slice(bytes);
+        let copy = copy.as_ptr();
+        self.used += bytes.len();
+        self.buffers.push(buffer);
+        Ok(copy)
+    }
+}
+
 /// Work that goes on while its device is left. The promise of [`Entered`] holds until it is done. Waits for it
 /// when dropped.
 pub struct Pending {
     device: &'static Device,
     /// Behind the work; `None` once that is done.
     event: Option<CUevent>,
-    uploads: Vec<Lent<Pinned>>,
+    uploads: Uploads,
 }
 
 // SAFETY: the event is an address that only the driver follows, which may be called with it from any thread.

@@ -12,7 +12,7 @@ int MPIX_GPU_query_support(int kind, int *supported) {
 }
 
 static void *reachable(const void *buffer) {
-  void *backing = fake_cuda_backing((CUdeviceptr)buffer);
+  void *backing = fake_cuda_reach((CUdeviceptr)buffer);
   return backing ? backing : (void *)buffer;
 }
 

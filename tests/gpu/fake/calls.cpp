@@ -31,7 +31,9 @@ static CUresult demanded(const char *name) {
   return nth == 0 || ++seen == nth ? (CUresult)code : CUDA_SUCCESS;
 }
 
-Call::Call(const char *name, const std::string &arguments, bool before_init) : lock(one_at_a_time) {
+std::unique_lock<std::recursive_mutex> alone() { return std::unique_lock<std::recursive_mutex>(one_at_a_time); }
+
+Call::Call(const char *name, const std::string &arguments, bool before_init) : lock(alone()) {
   note(name + arguments);
   if (ended) {
     refused = CUDA_ERROR_DEINITIALIZED;
@@ -93,7 +95,7 @@ CUresult cuGetErrorName(CUresult code, const char **name) {
 CUresult cuGetErrorString(CUresult code, const char **text) { return cuGetErrorName(code, text); }
 
 void fake_cuda_shut_down(void) {
-  std::lock_guard<std::recursive_mutex> lock(one_at_a_time);
+  auto lock = alone();
   ended = true;
 }
 

@@ -150,6 +150,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **args,
                         void **extra);
 
+/* The same for an MPI that takes buffers on a device: waits first for what a copy on the legacy stream waits for. */
+void *fake_cuda_reach(CUdeviceptr address);
 /* Where the host may read and write what a device has at this address; null where no device has anything. */
 void *fake_cuda_backing(CUdeviceptr address);
 /* "device", "managed", "pinned" or "pageable". */

@@ -50,6 +50,7 @@ std::string words(const char *name, T value, Rest... rest) {
 inline const void *hex(CUdeviceptr address) { return (const void *)(uintptr_t)address; }
 
 void note(const std::string &line);
+std::unique_lock<std::recursive_mutex> alone();
 
 // A piece of work, done once, after all that it waits for.
 struct Work {

@@ -226,12 +226,14 @@ CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values, 
 #endif
 
 const char *fake_cuda_kind(CUdeviceptr address) {
+  auto lock = alone();
   const Allocation *found = allocation_at(address);
   if (!found) return "pageable";
   return found->kind == Kind::device ? "device" : found->kind == Kind::managed ? "managed" : "pinned";
 }
 
 void *fake_cuda_backing(CUdeviceptr address) {
+  auto lock = alone();
   const Allocation *found = allocation_at(address);
   return found && found->kind == Kind::device ? found->backing + (address - found->address) : nullptr;
 }

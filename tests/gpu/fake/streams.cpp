@@ -299,4 +299,15 @@ CUresult cuEventSynchronize(CUevent event) {
   return context->error;
 }
 
+void *fake_cuda_reach(CUdeviceptr address) {
+  auto lock = alone();
+  CUcontext context;
+  if (is_device(address) && current(&context) == CUDA_SUCCESS) {
+    Mark mark;
+    put(context->legacy, "reach", nullptr, &mark);
+    carry_out(mark);
+  }
+  return fake_cuda_backing(address);
+}
+
 } // extern "C"
