@@ -354,6 +354,19 @@ fn without_a_driver_on_the_machine() {
     outcome.said_nothing();
 }
 
+/// What was not there may come, as with a Python program that imports a package for GPUs.
+#[test]
+fn loaded_later() {
+    Process::new("loaded_later").run(|| {
+        let word = 1u32;
+        assert!(is_host((&raw const word).cast()));
+        assert!(is_host((&raw const word).cast()));
+        program::begin(0);
+        let memory = program::alloc(64);
+        assert!(is(device_of(memory), device_of(memory + 1)));
+    });
+}
+
 /// An MPI that is linked with CUDA loads it into programs that know nothing of it.
 #[test]
 fn loaded_but_not_initialised() {
