@@ -41,7 +41,7 @@ impl Home {
         Ok(Self {
             place: Place {
                 memory,
-                coder: coder.filter(|device| device.load(cuda::kernels::PTX)),
+                coder: coder.filter(|device| device.load(cuda::kernels::ptx())),
             },
             is_open_to_mpi: memory.is_host() || is_gpu_aware(settings.gpu_aware),
         })
