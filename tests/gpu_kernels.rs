@@ -18,7 +18,7 @@ use transpress::codec::cuda::kernels::{
     FieldsJob, GatherJob, Kernel, SampledError, Span, Survey, Tally, ptx,
 };
 use transpress::codec::zfp::{self, Arch, EncodeJob, Grid, Mode};
-use transpress::codec::{Bits, Coding, Encode, Float, Guard, Item, encode};
+use transpress::codec::{Bits, Coding, Encode, Float, Guard, Item, Place, encode};
 use transpress::layout::Kind;
 use zfp_judge::{Field, Scalar, our_stream, our_values, their_stream, their_values};
 
@@ -461,6 +461,8 @@ fn exponents_of<T: Number>(values: &[T], run: u32, fields: u32) -> Vec<i16> {
     ];
     let mut payload = vec![0; 2 * values.len() + 64];
     let mut messages = [Encode {
+        place: Place::HOST,
+        on_device: None,
         coding: Coding::Zfp,
         item: Item::Float(T::ELEMENT),
         values: values.as_ptr().cast(),

@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::{BOTH, Mpi, Run, gpu};
+use common::relay::Relay;
+use common::{BOTH, Mpi, Run};
 
-/// The program, with kernels; values may be off by so much.
+/// All-to-alls between all kinds of memory; values may be off by so much.
 fn buffers(mpi: Mpi) -> Run {
     Run::new(mpi, "buffers")
-        .with_fake_cuda()
-        .env("FAKE_CUDA_KERNELS", gpu::emulated_kernels().display())
+        .with_fake_gpu()
         .env("TRANSPRESS_COMMS", "all")
         .env("TRANSPRESS_LAYOUT", "*")
         .env("CHECK_F32", 1e-3)
@@ -18,12 +18,15 @@ fn buffers(mpi: Mpi) -> Run {
         .limit(120)
 }
 
+const ENGINES: [&str; 2] = ["collective", "pairwise"];
+
 #[test]
 fn an_mpi_that_takes_no_addresses_of_a_gpu() {
     for mpi in BOTH {
-        for engine in ["collective", "pairwise"] {
-            let run = buffers(mpi).env("TRANSPRESS_ENGINE", engine);
-            run.output().passes();
+        for engine in ENGINES {
+            let output = buffers(mpi).env("TRANSPRESS_ENGINE", engine).output();
+            assert!(output.stderr.contains("a GPU coded"), "{output}");
+            output.passes();
         }
     }
 }
@@ -31,11 +34,100 @@ fn an_mpi_that_takes_no_addresses_of_a_gpu() {
 #[test]
 fn an_mpi_that_takes_addresses_of_a_gpu() {
     for mpi in BOTH {
-        for engine in ["collective", "pairwise"] {
-            let run = buffers(mpi)
-                .tool_after("aware-tool")
-                .env("TRANSPRESS_ENGINE", engine);
-            run.output().passes();
+        for engine in ENGINES {
+            let run = buffers(mpi).tool_after("aware-tool");
+            let output = run.env("TRANSPRESS_ENGINE", engine).output();
+            assert!(output.stderr.contains("a GPU coded"), "{output}");
+            output.passes();
         }
     }
+}
+
+#[test]
+fn the_cpu_codes_what_a_gpu_is_not_to() {
+    for engine in ENGINES {
+        let run = buffers(Mpi::OpenMpi).env("TRANSPRESS_ENGINE", engine);
+        let output = run.env("TRANSPRESS_DEVICE", "cpu").output();
+        assert!(!output.stderr.contains("a GPU coded"), "{output}");
+        output.passes();
+    }
+    let others = [
+        ("TRANSPRESS_CODEC", "bf16"),
+        ("TRANSPRESS_TOLERANCE", "1e-4"),
+        ("TRANSPRESS_BITS", "fitted"),
+        ("TRANSPRESS_MODE", "auto"),
+    ];
+    for (variable, value) in others {
+        let run = buffers(Mpi::Mpich)
+            .env("CHECK_F32", 1e-2)
+            .env("CHECK_F64", 1e-2);
+        run.env(variable, value).output().passes();
+    }
+}
+
+#[test]
+fn a_gpu_that_fails_is_done_without() {
+    for (call, engine) in [
+        ("cuLaunchKernel", "collective"),
+        ("cuLaunchKernel", "pairwise"),
+    ] {
+        let run = buffers(Mpi::OpenMpi).env("TRANSPRESS_ENGINE", engine);
+        let output = run.env("FAKE_CUDA_FAIL", call).output();
+        let complaints = output.complaints();
+        let said = complaints
+            .iter()
+            .filter(|line| line.contains("a GPU failed"));
+        assert!(said.count() > 0, "{output}");
+        output.passes();
+    }
+}
+
+const NX: usize = 24;
+const NY: usize = 20;
+const COUNT: usize = NX * NY * 10;
+
+fn smooth(i: usize) -> f64 {
+    let (x, y, z) = ((i % NX) as f64, (i / NX % NY) as f64, (i / NX / NY) as f64);
+    (0.2 * x).sin() * (0.15 * y + 0.01 * z * x).cos() + 1e-3 * ((i * 7919) % 101) as f64
+}
+
+/// Fields of different magnitude side by side, complex numbers, and zeros among them.
+fn varied(i: usize) -> f64 {
+    let magnitude = [1.0, 1e-9, 3e7, 0.0, 1e-2][i / 2 % 5];
+    magnitude * smooth(i / 10)
+}
+
+#[test]
+fn a_gpu_and_the_cpu_send_the_same_bits() {
+    let cases: [(&str, f64, fn(usize) -> f64); 6] = [
+        ("*", 16.0, smooth),
+        ("*", 1.5, smooth),
+        ("24,*", 13.0, smooth),
+        ("24,20,*", 8.0, smooth),
+        ("2c,5f,*", 11.3, varied),
+        ("2c,5f,24,*", 7.0, varied),
+    ];
+    for (layout, rate, value) in cases {
+        let relay = |datatype| {
+            Relay::alltoall(Mpi::OpenMpi, 2, datatype, COUNT)
+                .env("TRANSPRESS_LAYOUT", layout)
+                .env("TRANSPRESS_RATE", rate)
+                .env("TRANSPRESS_BITS", "even")
+                .env("TRANSPRESS_GUARD", "off")
+        };
+        let doubles: Vec<f64> = (0..4 * COUNT).map(value).collect();
+        let floats: Vec<f32> = doubles.iter().map(|&value| value as f32).collect();
+        same_bits(relay("float"), &floats);
+        same_bits(relay("double"), &doubles);
+    }
+}
+
+#[track_caller]
+fn same_bits<T: common::relay::Value>(relay: Relay, sent: &[T]) {
+    let cpu = relay.send(sent);
+    let gpu = relay.on_gpu().send(sent);
+    gpu.expect_compressed();
+    assert!(gpu.output.stderr.contains("a GPU coded"), "{}", gpu.output);
+    let bytes = |values: &[T]| -> Vec<u8> { values.iter().flat_map(|v| v.to_bytes()).collect() };
+    assert!(bytes(&cpu.values) == bytes(&gpu.values), "{}", gpu.output);
 }

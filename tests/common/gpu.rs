@@ -13,7 +13,7 @@ pub const CURRENT: u32 = 12040;
 /// The folder with a `libcuda.so.1` of this version: what came later is not in it.
 pub fn driver(version: u32) -> PathBuf {
     let folder = Path::new(SCRATCH).join(format!("fake-cuda-{version}"));
-    let mut sources = sources();
+    let mut sources = files();
     sources.retain(|path| path.extension().is_some_and(|ending| ending == "cpp"));
     let mut command = Command::new("c++");
     command
@@ -22,7 +22,7 @@ pub fn driver(version: u32) -> PathBuf {
         .arg(format!("-DFAKE_CUDA_VERSION={version}"))
         .args(sources)
         .args(["-ldl", "-lpthread"]);
-    compile(command, &folder.join("libcuda.so.1"));
+    compile(command, &folder.join("libcuda.so.1"), &files());
     folder
 }
 
@@ -33,7 +33,7 @@ pub fn kernels() -> PathBuf {
     command
         .args("-std=c11 -O1 -g -Wall -Wextra -Werror -shared -fPIC".split(' '))
         .arg(fake().join("kernels.c"));
-    compile(command, &object);
+    compile(command, &object, &files());
     object
 }
 
@@ -69,17 +69,17 @@ fn fake() -> PathBuf {
     Path::new(ROOT).join("tests/gpu/fake")
 }
 
-fn sources() -> Vec<PathBuf> {
+fn files() -> Vec<PathBuf> {
     let mut sources = vec![];
     files_below(&fake(), &mut sources);
     sources
 }
 
-/// Runs the compiler where a source is newer than what it is to make.
-fn compile(mut command: Command, object: &Path) {
+/// Runs the compiler where an input is newer than what it is to make.
+fn compile(mut command: Command, object: &Path, inputs: &[PathBuf]) {
     static COMPILING: Mutex<()> = Mutex::new(());
     let _one = one_at_a_time(&COMPILING);
-    let newest = sources().iter().filter_map(|path| modified(path)).max();
+    let newest = inputs.iter().filter_map(|path| modified(path)).max();
     if object.exists() && modified(object) >= newest {
         return;
     }
@@ -97,5 +97,27 @@ fn compile(mut command: Command, object: &Path) {
 
 /// The kernels of the library, compiled for this machine.
 pub fn emulated_kernels() -> PathBuf {
-    kernels()
+    let object = Path::new(SCRATCH).join("emulated-kernels/kernels.so");
+    let source = Path::new(ROOT).join("src/codec/cuda/kernels");
+    let emulation = Path::new(ROOT).join("tests/gpu/emulation");
+    let mut inputs = vec![];
+    files_below(&source, &mut inputs);
+    files_below(&emulation, &mut inputs);
+    let mut command = Command::new("c++");
+    command
+        .args("-std=c++14 -O2 -shared -fPIC -ffp-contract=off -Wno-unknown-pragmas".split(' '))
+        .arg("-I")
+        .arg(source)
+        .arg(emulation.join("emulate.cpp"));
+    compile(command, &object, &inputs);
+    object
+}
+
+impl Run {
+    /// With the stand-in for CUDA, which runs the library's kernels.
+    pub fn with_fake_gpu(self) -> Self {
+        let kernels = emulated_kernels();
+        self.with_fake_cuda()
+            .env("FAKE_CUDA_KERNELS", kernels.display())
+    }
 }

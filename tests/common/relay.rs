@@ -67,6 +67,13 @@ impl Relay {
         self
     }
 
+    /// With the stand-in for CUDA, on whose GPU messages are coded.
+    pub fn on_gpu(mut self) -> Self {
+        self.run = self.run.with_fake_gpu();
+        self.env("TRANSPRESS_DEVICE", "cuda")
+            .env("TRANSPRESS_REPORT", "stderr")
+    }
+
     /// Sends all messages, as many calls as they make. They lie by call, by sender and by receiver.
     #[track_caller]
     pub fn send<T: Value>(&self, sent: &[T]) -> Arrived<T> {
