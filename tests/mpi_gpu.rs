@@ -131,3 +131,112 @@ fn same_bits<T: common::relay::Value>(relay: Relay, sent: &[T]) {
     let bytes = |values: &[T]| -> Vec<u8> { values.iter().flat_map(|v| v.to_bytes()).collect() };
     assert!(bytes(&cpu.values) == bytes(&gpu.values), "{}", gpu.output);
 }
+
+/// What one rank asked of the driver and of MPI, in this order, from its log; under further tools.
+fn asked(name: &str, tools: &[&str]) -> Vec<String> {
+    let log = common::gpu::log_file(name);
+    let run = buffers(Mpi::OpenMpi)
+        .env("TRANSPRESS_ENGINE", "collective")
+        .ranks(2)
+        .tool_after("log-tool");
+    let run = tools.iter().fold(run, |run, tool| run.tool_after(tool));
+    run.env("FAKE_CUDA_LOG", log.display()).output().passes();
+    let lines = common::gpu::read_log(&log);
+    let (rank, _) = lines[0].split_once(' ').expect("a process and a call");
+    let of_rank = lines.iter().filter_map(|line| line.strip_prefix(rank));
+    of_rank.map(|line| line.trim().to_string()).collect()
+}
+
+/// The first call of the calls that begin with `name`.
+fn first(calls: &[String], name: &str) -> Option<usize> {
+    calls.iter().position(|call| call.starts_with(name))
+}
+
+/// The bytes of the largest copy.
+fn largest_copy(calls: &[String], name: &str) -> usize {
+    let copies = calls.iter().filter(|call| call.starts_with(name));
+    let bytes = copies.filter_map(|call| call.rsplit_once("bytes=")?.1.parse().ok());
+    bytes.max().unwrap_or(0)
+}
+
+/// 5000 floats at 16 bits each, as one message.
+const PAYLOAD: usize = 10_000;
+
+/// The calls before and after that of MPI in an all-to-all of 5000 floats from device to device.
+fn around_mpi(calls: &[String], call: &str) -> (Vec<String>, Vec<String>) {
+    let is_ours = |at: &usize| {
+        calls[*at].starts_with(call)
+            && calls[..*at]
+                .iter()
+                .rfind(|call| call.starts_with("cuLaunchKernel"))
+                .is_some_and(|last| last.contains("sample_f32_1"))
+    };
+    let at = (0..calls.len()).find(is_ours).expect(call);
+    let begun = calls[..at]
+        .iter()
+        .rposition(|call| call.starts_with("cuEventRecord"));
+    let after = &calls[at + 1..];
+    let ended = first(after, "cuCtxPopCurrent").expect("the end of the decoding");
+    (
+        calls[begun.expect("the order after the program")..at].to_vec(),
+        after[..ended].to_vec(),
+    )
+}
+
+#[track_caller]
+fn expect_order(calls: &[String], names: &[&str]) {
+    let mut at = 0;
+    for name in names {
+        match first(&calls[at..], name) {
+            Some(next) => at += next + 1,
+            None => panic!("no {name} where it belongs in {calls:#?}"),
+        }
+    }
+}
+
+#[test]
+fn copies_and_launches_come_before_and_after_mpi() {
+    let calls = asked("order", &[]);
+    let (before, after) = around_mpi(&calls, "PMPI_Alltoallv send=pinned receive=pinned");
+    let survey = [
+        "cuEventRecord",
+        "cuStreamWaitEvent",
+        "cuLaunchKernel kernel=survey_f32",
+    ];
+    let coding = ["cuStreamSynchronize", "cuLaunchKernel kernel=encode_f32_1"];
+    let bringing = [
+        "cuLaunchKernel kernel=sample_f32_1",
+        "cuMemcpyDtoHAsync",
+        "cuStreamSynchronize",
+    ];
+    expect_order(&before, &[&survey[..], &coding, &bringing].concat());
+    let decoding = [
+        "cuMemcpyHtoDAsync",
+        "cuLaunchKernel kernel=decode_f32_1",
+        "cuStreamSynchronize",
+    ];
+    expect_order(&after, &decoding);
+    assert_eq!(largest_copy(&before, "cuMemcpyDtoHAsync"), PAYLOAD);
+    assert_eq!(largest_copy(&after, "cuMemcpyHtoDAsync"), PAYLOAD);
+}
+
+#[test]
+fn compressed_bytes_stay_on_the_gpu_where_mpi_takes_them_there() {
+    let calls = asked("order-aware", &["aware-tool"]);
+    let (before, after) = around_mpi(&calls, "PMPI_Alltoallv send=device receive=device");
+    expect_order(
+        &before,
+        &[
+            "cuLaunchKernel kernel=encode_f32_1",
+            "cuMemcpyHtoDAsync",
+            "cuStreamSynchronize",
+        ],
+    );
+    expect_order(&after, &["cuMemcpyDtoHAsync"]);
+    for (calls, copy) in [
+        (&before, "cuMemcpyDtoHAsync"),
+        (&before, "cuMemcpyHtoDAsync"),
+    ] {
+        assert!(largest_copy(calls, copy) < PAYLOAD, "{calls:#?}");
+    }
+}

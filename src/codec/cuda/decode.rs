@@ -83,7 +83,8 @@ unsafe fn decode_batch<T: Float + Plain>(
         // The exponents of fields lie before the streams, as kernels read them.
         let words = match message.on_device {
             Some(_) => Array::room(&work, 0)?,
-            None => Array::of(&work, payload)?,
+            // SAFETY: the payload is borrowed for longer than the work takes.
+            None => unsafe { Array::of_borrowed(&work, payload)? },
         };
         let first_word = message.on_device.unwrap_or(words.address());
         let values = Placed::<T>::target(&work, message.place.memory, message.values, count)?;

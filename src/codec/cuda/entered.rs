@@ -195,7 +195,7 @@ impl Entered {
 
     /// Waits for the work and leaves the context.
     pub fn finish(self) -> Result<()> {
-        self.synchronize()
+        self.settle()
     }
 
     /// Leaves the context without waiting: whoever has the work deferred asks for it later.
