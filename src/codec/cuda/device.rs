@@ -10,9 +10,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_attribute, CUevent, CUevent_flags, CUstream, CUstream_flags,
+    cudaError_enum::CUDA_ERROR_CONTEXT_IS_DESTROYED as CONTEXT_IS_DESTROYED,
 };
 
-use super::driver::{Driver, Result};
+use super::driver::{Driver, Error, Result};
 use super::entered::Entered;
 use super::memory::{Lent, Memory, Pinned, Shelf};
 use super::module::Module;
@@ -69,7 +70,11 @@ fn find_or_make(driver: &'static Driver, context: CUcontext) -> Result<(&'static
     let identity = driver.identity(context)?;
     // Nothing panics under the lock, so what a poisoned one guards is whole.
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-    devices.retain(|device| !device.is_lost());
+    for lost in devices.extract_if(.., |device| device.is_lost()) {
+        // The host's memory outlives the context, and nobody will ask for it there.
+        lost.memory.clear();
+        lost.pinned.clear();
+    }
     let known = devices.iter().find(|device| device.identity == identity);
     if let Some(&known) = known {
         return Ok((known, false));
@@ -113,7 +118,12 @@ impl Device {
         Ok(Entered::new(self, self.push()?))
     }
 
-    pub(super) fn push(&'static self) -> Result<Pushed> {
+    pub(super) fn push(&self) -> Result<Pushed> {
+        // Another context may have come in the place of one that is gone. What has our addresses there is not ours.
+        let identity = self.noted(self.driver.identity(self.context))?;
+        if self.is_lost() || identity != self.identity {
+            return self.noted(Err(Error::new("cuCtxPushCurrent", CONTEXT_IS_DESTROYED)));
+        }
         self.noted(Pushed::new(self.driver, self.context))
     }
 
