@@ -33,6 +33,7 @@ pub struct Device {
     kernels: OnceLock<Option<Module>>,
     memory: Shelf<Memory>,
     pinned: Shelf<Pinned>,
+    is_kept_primary: AtomicBool,
     lost: AtomicBool,
 }
 
@@ -46,27 +47,6 @@ static DEVICES: Mutex<Vec<&'static Device>> = Mutex::new(Vec::new());
 
 /// The device of a context, which must be alive.
 pub(super) fn of_context(driver: &'static Driver, context: CUcontext) -> Result<&'static Device> {
-    Ok(find_or_make(driver, context)?.0)
-}
-
-/// The device of a device's primary context. A new one keeps a reference to it, lest the context vanish under us.
-pub(super) fn of_primary_context(
-    driver: &'static Driver,
-    device: CUdevice,
-) -> Result<&'static Device> {
-    let mut context = null_mut();
-    // SAFETY: `context` outlives the call.
-    unsafe { driver.device_primary_ctx_retain(&raw mut context, device) }?;
-    let found = find_or_make(driver, context);
-    if !matches!(found, Ok((_, true))) {
-        // SAFETY: gives back the reference just taken. It fails only where the context is gone anyway.
-        let _ = unsafe { driver.device_primary_ctx_release(device) };
-    }
-    Ok(found?.0)
-}
-
-/// The device of a context, and whether it is new.
-fn find_or_make(driver: &'static Driver, context: CUcontext) -> Result<(&'static Device, bool)> {
     let identity = driver.identity(context)?;
     // Nothing panics under the lock, so what a poisoned one guards is whole.
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,11 +57,37 @@ fn find_or_make(driver: &'static Driver, context: CUcontext) -> Result<(&'static
     }
     let known = devices.iter().find(|device| device.identity == identity);
     if let Some(&known) = known {
-        return Ok((known, false));
+        return Ok(known);
     }
     let device: &'static Device = Box::leak(Box::new(Device::new(driver, context, identity)?));
     devices.push(device);
-    Ok((device, true))
+    Ok(device)
+}
+
+/// The device of a device's primary context. It keeps a reference to that, lest the context vanish under us.
+pub(super) fn of_primary_context(
+    driver: &'static Driver,
+    device: CUdevice,
+) -> Result<&'static Device> {
+    if let Some(kept) = kept_primary(device) {
+        return Ok(kept);
+    }
+    let mut context = null_mut();
+    // SAFETY: `context` outlives the call.
+    unsafe { driver.device_primary_ctx_retain(&raw mut context, device) }?;
+    let found = of_context(driver, context)?;
+    found.is_kept_primary.store(true, Ordering::Relaxed);
+    Ok(found)
+}
+
+/// The one that has a reference to the device's primary context, which may have been reset all the same.
+fn kept_primary(device: CUdevice) -> Option<&'static Device> {
+    let devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    devices.iter().copied().find(|known| {
+        known.device == device
+            && known.is_kept_primary.load(Ordering::Relaxed)
+            && known.is_alive().is_ok()
+    })
 }
 
 impl Device {
@@ -109,6 +115,7 @@ impl Device {
             kernels: OnceLock::new(),
             memory: Shelf::new(),
             pinned: Shelf::new(),
+            is_kept_primary: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         })
     }
@@ -119,12 +126,17 @@ impl Device {
     }
 
     pub(super) fn push(&self) -> Result<Pushed> {
-        // Another context may have come in the place of one that is gone. What has our addresses there is not ours.
+        self.is_alive()?;
+        self.noted(Pushed::new(self.driver, self.context))
+    }
+
+    /// Another context may have come in the place of one that is gone. What has our addresses there is not ours.
+    fn is_alive(&self) -> Result<()> {
         let identity = self.noted(self.driver.identity(self.context))?;
         if self.is_lost() || identity != self.identity {
             return self.noted(Err(Error::new("cuCtxPushCurrent", CONTEXT_IS_DESTROYED)));
         }
-        self.noted(Pushed::new(self.driver, self.context))
+        Ok(())
     }
 
     /// Whether the kernels of this PTX text, always the same, can be launched; loads them at the first call. Where
