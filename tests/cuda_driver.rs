@@ -466,8 +466,8 @@ fn memory_of_a_pool() {
         assert_eq!(program::contexts(), 2);
     });
     let Some(outcome) = outcome else { return };
-    // What was retained for a look was given back.
-    assert_eq!(outcome.count("cuDevicePrimaryCtxRelease"), 3);
+    // Two are the program's.
+    assert_eq!(outcome.count("cuDevicePrimaryCtxRetain"), 3);
 }
 
 /// Where the program has no context that would do, none is made.
@@ -722,6 +722,12 @@ fn lent_buffers() {
         // The smallest that will do.
         assert_eq!(device.lend_memory(100).unwrap().address(), address);
 
+        // Large ones are kept for whoever needs one.
+        let large = device.lend_memory(5 << 20).unwrap().address();
+        let small: Vec<_> = (0..5).map(|_| device.lend_memory(100).unwrap()).collect();
+        assert!(small.iter().all(|memory| memory.address() != large));
+        assert_eq!(device.lend_memory(4 << 20).unwrap().address(), large);
+
         let mut pinned = device.lend_pinned(5 << 20).unwrap();
         assert!(pinned.words().iter().all(|&word| word == 0));
         assert!(pinned.bytes_mut().len() >= 5 << 20);
@@ -918,7 +924,7 @@ fn a_driver_without_numbers_of_contexts() {
 
 #[test]
 fn a_context_is_destroyed() {
-    Process::new("a_context_is_destroyed").run(|| {
+    let outcome = Process::new("a_context_is_destroyed").run(|| {
         ok(program::init(0));
         let context = program::new_context(0);
         let memory = program::alloc(64);
@@ -933,6 +939,8 @@ fn a_context_is_destroyed() {
         unsafe { entered.upload(memory, &[1; 64]).unwrap() };
         let pending = entered.defer().unwrap();
         ok(program::context_destroy(context));
+        // Another one in its place.
+        assert_eq!(program::new_context(0), context);
 
         assert!(device.enter().is_err());
         assert!(device.is_lost());
@@ -941,12 +949,14 @@ fn a_context_is_destroyed() {
         lent.1.bytes_mut().fill(1);
         drop(lent);
 
-        assert_eq!(program::new_context(0), context);
         let new = device_of(program::alloc(64));
         assert!(!is(new, device));
         assert_eq!(round_trip(new, &[1]).unwrap(), [2]);
         assert_eq!(program::current(), context);
     });
+    let Some(outcome) = outcome else { return };
+    // What is gone with its context is not freed once more.
+    assert_eq!(outcome.count("cuMemFree"), 0);
 }
 
 /// cudaDeviceReset.
@@ -985,7 +995,7 @@ fn cuda_shuts_down() {
         let error = device.enter().err().unwrap();
         assert_eq!(
             error.to_string(),
-            "cuCtxPushCurrent: CUDA_ERROR_DEINITIALIZED (4)"
+            "cuCtxGetId: CUDA_ERROR_DEINITIALIZED (4)"
         );
         assert!(cuda::for_host_buffers(0).is_err());
     });

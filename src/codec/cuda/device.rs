@@ -10,9 +10,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_attribute, CUevent, CUevent_flags, CUstream, CUstream_flags,
+    cudaError_enum::CUDA_ERROR_CONTEXT_IS_DESTROYED as CONTEXT_IS_DESTROYED,
 };
 
-use super::driver::{Driver, Result};
+use super::driver::{Driver, Error, Result};
 use super::entered::Entered;
 use super::memory::{Lent, Memory, Pinned, Shelf};
 use super::module::Module;
@@ -32,6 +33,7 @@ pub struct Device {
     kernels: OnceLock<Option<Module>>,
     memory: Shelf<Memory>,
     pinned: Shelf<Pinned>,
+    is_kept_primary: AtomicBool,
     lost: AtomicBool,
 }
 
@@ -45,38 +47,47 @@ static DEVICES: Mutex<Vec<&'static Device>> = Mutex::new(Vec::new());
 
 /// The device of a context, which must be alive.
 pub(super) fn of_context(driver: &'static Driver, context: CUcontext) -> Result<&'static Device> {
-    Ok(find_or_make(driver, context)?.0)
+    let identity = driver.identity(context)?;
+    // Nothing panics under the lock, so what a poisoned one guards is whole.
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    for lost in devices.extract_if(.., |device| device.is_lost()) {
+        // The host's memory outlives the context, and nobody will ask for it there.
+        lost.memory.clear();
+        lost.pinned.clear();
+    }
+    let known = devices.iter().find(|device| device.identity == identity);
+    if let Some(&known) = known {
+        return Ok(known);
+    }
+    let device: &'static Device = Box::leak(Box::new(Device::new(driver, context, identity)?));
+    devices.push(device);
+    Ok(device)
 }
 
-/// The device of a device's primary context. A new one keeps a reference to it, lest the context vanish under us.
+/// The device of a device's primary context. It keeps a reference to that, lest the context vanish under us.
 pub(super) fn of_primary_context(
     driver: &'static Driver,
     device: CUdevice,
 ) -> Result<&'static Device> {
+    if let Some(kept) = kept_primary(device) {
+        return Ok(kept);
+    }
     let mut context = null_mut();
     // SAFETY: `context` outlives the call.
     unsafe { driver.device_primary_ctx_retain(&raw mut context, device) }?;
-    let found = find_or_make(driver, context);
-    if !matches!(found, Ok((_, true))) {
-        // SAFETY: gives back the reference just taken. It fails only where the context is gone anyway.
-        let _ = unsafe { driver.device_primary_ctx_release(device) };
-    }
-    Ok(found?.0)
+    let found = of_context(driver, context)?;
+    found.is_kept_primary.store(true, Ordering::Relaxed);
+    Ok(found)
 }
 
-/// The device of a context, and whether it is new.
-fn find_or_make(driver: &'static Driver, context: CUcontext) -> Result<(&'static Device, bool)> {
-    let identity = driver.identity(context)?;
-    // Nothing panics under the lock, so what a poisoned one guards is whole.
-    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-    devices.retain(|device| !device.is_lost());
-    let known = devices.iter().find(|device| device.identity == identity);
-    if let Some(&known) = known {
-        return Ok((known, false));
-    }
-    let device: &'static Device = Box::leak(Box::new(Device::new(driver, context, identity)?));
-    devices.push(device);
-    Ok((device, true))
+/// The one that has a reference to the device's primary context, which may have been reset all the same.
+fn kept_primary(device: CUdevice) -> Option<&'static Device> {
+    let devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    devices.iter().copied().find(|known| {
+        known.device == device
+            && known.is_kept_primary.load(Ordering::Relaxed)
+            && known.is_alive().is_ok()
+    })
 }
 
 impl Device {
@@ -104,6 +115,7 @@ impl Device {
             kernels: OnceLock::new(),
             memory: Shelf::new(),
             pinned: Shelf::new(),
+            is_kept_primary: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         })
     }
@@ -113,8 +125,18 @@ impl Device {
         Ok(Entered::new(self, self.push()?))
     }
 
-    pub(super) fn push(&'static self) -> Result<Pushed> {
+    pub(super) fn push(&self) -> Result<Pushed> {
+        self.is_alive()?;
         self.noted(Pushed::new(self.driver, self.context))
+    }
+
+    /// Another context may have come in the place of one that is gone. What has our addresses there is not ours.
+    fn is_alive(&self) -> Result<()> {
+        let identity = self.noted(self.driver.identity(self.context))?;
+        if self.is_lost() || identity != self.identity {
+            return self.noted(Err(Error::new("cuCtxPushCurrent", CONTEXT_IS_DESTROYED)));
+        }
+        Ok(())
     }
 
     /// Whether the kernels of this PTX text, always the same, can be launched; loads them at the first call. Where

@@ -101,7 +101,7 @@ fn check(call: &'static str, code: Code) -> Result<()> {
 
 macro_rules! functions {
     ($( $field:ident = $symbol:literal ( $($arg:ident: $type:ty),* ); )*) => {
-        /// Addresses in the driver. All are of CUDA 11.0 or before.
+        /// Addresses in the driver. All are of CUDA 7.0 or before.
         struct Functions {
             get_error_name: unsafe extern "C" fn(Code, *mut *const c_char) -> Code,
             $( $field: unsafe extern "C" fn($($type),*) -> Code, )*
@@ -149,7 +149,6 @@ functions! {
     device_get_attribute = "cuDeviceGetAttribute"(value: *mut c_int, attribute: c_uint, device: CUdevice);
     device_primary_ctx_get_state = "cuDevicePrimaryCtxGetState"(device: CUdevice, flags: *mut c_uint, active: *mut c_int);
     device_primary_ctx_retain = "cuDevicePrimaryCtxRetain"(context: *mut CUcontext, device: CUdevice);
-    device_primary_ctx_release = "cuDevicePrimaryCtxRelease_v2"(device: CUdevice);
     ctx_get_current = "cuCtxGetCurrent"(context: *mut CUcontext);
     ctx_get_device = "cuCtxGetDevice"(device: *mut CUdevice);
     ctx_push_current = "cuCtxPushCurrent_v2"(context: CUcontext);

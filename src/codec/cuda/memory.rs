@@ -192,8 +192,7 @@ impl<T: Buffer> Shelf<T> {
                         return Err(error);
                     }
                     // What lies here idle may be what is missing.
-                    let idle = std::mem::take(&mut *self.lock());
-                    drop(idle);
+                    self.clear();
                     make(bytes)
                 })?
             }
@@ -205,8 +204,11 @@ impl<T: Buffer> Shelf<T> {
     }
 
     fn take(&self, bytes: usize) -> Option<T> {
+        /// A large buffer is worth more to whoever needs one.
+        const TOO_LARGE: usize = 8;
+        let sizes = bytes..=bytes.max(LEAST).saturating_mul(TOO_LARGE);
         let mut idle = self.lock();
-        let fitting = (0..idle.len()).filter(|&at| idle[at].size() >= bytes);
+        let fitting = (0..idle.len()).filter(|&at| sizes.contains(&idle[at].size()));
         let best = fitting.min_by_key(|&at| idle[at].size())?;
         Some(idle.swap_remove(best))
     }
@@ -223,14 +225,21 @@ impl<T: Buffer> Shelf<T> {
         }
     }
 
+    /// Frees what is not lent.
+    pub(super) fn clear(&self) {
+        let idle = std::mem::take(&mut *self.lock());
+        drop(idle);
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<T>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+const LEAST: usize = 64 << 10;
+
 /// A size for which a buffer also serves calls that need a little more: at least 64 KiB, and few different ones.
 fn rounded(bytes: usize) -> Option<usize> {
-    const LEAST: usize = 64 << 10;
     const LARGE: usize = 2 << 20;
     if bytes <= LARGE {
         Some(bytes.max(LEAST).next_power_of_two())
