@@ -62,8 +62,8 @@ pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
     drop(here);
     let results = messages.iter().zip(brought).zip(decoded);
     results
-        // SAFETY: the caller's promise.
         .map(|((message, brought), decoded)| {
+            // SAFETY: the caller's promise.
             decoded == Some(true) && unsafe { brought.settle(message) }
         })
         .collect()

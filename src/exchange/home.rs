@@ -33,6 +33,8 @@ impl Home {
         if let Memory::Gpu(device) = memory {
             device.enter()?.begin()?;
         }
+        // One rank of a node says what all of them find.
+        let is_first = registration.rank_on_node() == 0;
         let coder = match (settings.device, memory) {
             (Device::Cpu, _) | (Device::Auto, Memory::Host) => None,
             (Device::Auto | Device::Cuda, Memory::Gpu(device)) => Some(device),
@@ -41,7 +43,7 @@ impl Home {
         Ok(Self {
             place: Place {
                 memory,
-                coder: coder.filter(|device| device.load(cuda::kernels::ptx())),
+                coder: coder.filter(|device| device.load(cuda::kernels::ptx(), is_first)),
             },
             is_open_to_mpi: memory.is_host() || is_gpu_aware(settings.gpu_aware),
         })
@@ -57,6 +59,9 @@ fn coder_for_the_host(registration: &Registration) -> Option<&'static cuda::Devi
         Ok(None) => "no CUDA driver or no GPU was found".into(),
         Err(error) => error.to_string(),
     };
+    if registration.rank_on_node() > 0 {
+        return None;
+    }
     SAID.call_once(|| {
         tracing::warn!("TRANSPRESS_DEVICE=cuda: {missing}; compressing on the CPU instead");
     });

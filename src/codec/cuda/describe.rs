@@ -24,7 +24,7 @@ pub struct Described {
 
 /// Looks at every device, and loads the kernels there: that makes contexts, which take time and memory. `None` where
 /// there is no driver that can be used.
-pub fn describe(image: &CStr) -> Result<Option<Description>> {
+pub fn describe(image: &'static CStr) -> Result<Option<Description>> {
     let Some(driver) = Driver::load() else {
         return Ok(None);
     };
@@ -45,7 +45,7 @@ pub fn describe(image: &CStr) -> Result<Option<Description>> {
     }))
 }
 
-fn described(driver: &'static Driver, ordinal: c_int, image: &CStr) -> Result<Described> {
+fn described(driver: &'static Driver, ordinal: c_int, image: &'static CStr) -> Result<Described> {
     let handle = driver.device(ordinal)?;
     let mut bytes = 0;
     // SAFETY: `bytes` outlives the call.

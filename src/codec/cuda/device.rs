@@ -139,13 +139,15 @@ impl Device {
         Ok(())
     }
 
-    /// Whether the kernels of this PTX text, always the same, can be launched; loads them at the first call. Where
-    /// they cannot, the first call says why.
-    pub fn load(&'static self, image: &CStr) -> bool {
+    /// Whether the kernels of this PTX text, always the same, can be launched; tries at the first call. Where they
+    /// cannot, it says why if it is to.
+    pub fn load(&'static self, image: &'static CStr, aloud: bool) -> bool {
         let loaded = self.kernels.get_or_init(|| {
             let module = Module::load(self, image);
             let said = module.inspect_err(|why| {
-                tracing::warn!("{}: {why}; compressing on the CPU instead", self.name());
+                if aloud {
+                    tracing::warn!("{}: {why}; compressing on the CPU instead", self.name());
+                }
             });
             said.ok()
         });

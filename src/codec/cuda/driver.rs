@@ -171,6 +171,7 @@ functions! {
     memcpy_dtoh_async = "cuMemcpyDtoHAsync_v2"(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream);
     memset_d8_async = "cuMemsetD8Async"(to: CUdeviceptr, value: u8, bytes: usize, stream: CUstream);
     module_load_data_ex = "cuModuleLoadDataEx"(module: *mut CUmodule, image: *const c_void, options: c_uint, names: *mut c_uint, values: *mut *mut c_void);
+    module_unload = "cuModuleUnload"(module: CUmodule);
     module_get_function = "cuModuleGetFunction"(function: *mut CUfunction, module: CUmodule, name: *const c_char);
     launch_kernel = "cuLaunchKernel"(
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
