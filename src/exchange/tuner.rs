@@ -205,8 +205,11 @@ impl Plain {
                 Form::Coded(coded) => {
                     let share = terms.expected_share(coded.item);
                     self.bytes_compressed += bytes as f64 * share;
-                    self.bytes_coded += bytes as f64;
-                    self.item = Some(coded.item);
+                    // How fast a GPU codes is for the trial to find out: no link outruns it.
+                    if source.place().coder.is_none() {
+                        self.bytes_coded += bytes as f64;
+                        self.item = Some(coded.item);
+                    }
                 }
             }
         }
