@@ -343,15 +343,10 @@ fn prepare<'a, T: Float>(
         source = Cow::Owned(scale::apply(&source, fields, scale_words));
         scales = Some(Scales::read(fields, scale_words));
     }
-    let peak = survey
-        .smallest
-        .into()
-        .abs()
-        .max(survey.largest.into().abs());
     Ok(Prepared {
         index,
         plan,
-        peak,
+        peak: survey.peak(),
         masked: mask.is_some(),
         flat,
         source,
@@ -496,5 +491,11 @@ fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
         // SAFETY: the job's values and its stream are borrowed by the message.
         unsafe { zfp::sample_values(&job, every, visit) };
     }
-    as_coded.error().max(as_given.error())
+    let as_given = match Tally::tells(message.peak) {
+        true => as_given.error(),
+        // Of fields that were scaled the other tally tells.
+        false if message.scales.is_some() => 0.0,
+        false => f64::INFINITY,
+    };
+    as_coded.error().max(as_given)
 }

@@ -11,6 +11,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Whether squares tell values of up to `peak` from zero.
+    pub fn tells(peak: f64) -> bool {
+        peak == 0.0 || peak > 1e-150
+    }
+
     /// From squared differences and squared values of so many values, summed up.
     pub fn of_sums(values: usize, difference: f64, norm: f64) -> Self {
         Self {
@@ -105,5 +110,11 @@ mod tests {
             assert_eq!(error(huge, huge), 0.0);
             assert_eq!(error(huge, 0.9 * huge), f64::INFINITY);
         }
+    }
+
+    #[test]
+    fn squares_of_tiny_values_tell_nothing() {
+        assert!(Tally::tells(0.0) && Tally::tells(1e-140) && Tally::tells(1e300));
+        assert!(!Tally::tells(1e-160) && !Tally::tells(5e-324));
     }
 }

@@ -112,4 +112,14 @@ mod tests {
         );
         assert_eq!(refusal, Err(Refusal::Uncodable));
     }
+
+    #[test]
+    fn values_whose_squares_are_zero_are_not_let_through_unseen() {
+        let noise: Vec<f64> = (0..1024u64)
+            .map(|i| ((i * 7919) % 1009) as f64 * 1e-170 + 1e-171)
+            .collect();
+        let guard = Guard::of(Some(1e-2));
+        let refusal = round_trip(Coding::Zfp, &noise, &Axes::new(), Bits::Even, 128, guard, 1);
+        assert_eq!(refusal, Err(Refusal::Guard(f64::INFINITY)));
+    }
 }

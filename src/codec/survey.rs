@@ -24,6 +24,11 @@ impl<T: Float> Survey<T> {
         }
     }
 
+    /// The largest magnitude.
+    pub fn peak(&self) -> f64 {
+        self.smallest.into().abs().max(self.largest.into().abs())
+    }
+
     /// `None` for a message without values.
     pub fn of(values: &[T]) -> Option<Self> {
         let first = values.first()?.order();

@@ -7,14 +7,13 @@
 use super::array::{Array, Plain};
 use super::jobs::{Addresses, Boxed, MOST_VALUES, Placed, first_batch};
 use super::kernels::{FieldsJob, SampledError};
-use super::launch::{self, Samples};
+use super::launch;
+use super::look::{Suspected, Verdict, have_fill, look};
 use super::{Device, Entered, Result};
 use crate::codec::encode::{Coder, Outcome, sample_step};
 use crate::codec::plan::Plan;
 use crate::codec::quality::Tally;
-use crate::codec::survey::Survey;
 use crate::codec::{Bits, Coding, Encode, Encoded, Float, Guard, Item, Refusal};
-use crate::codec::{lies, mask};
 use crate::layout::Axes;
 
 /// Codes the messages that are a GPU's to code, as far as it can; the others have no outcome.
@@ -112,131 +111,38 @@ unsafe fn encode_batch<T: Float + Plain>(
         let values = unsafe { Placed::<T>::source(&work, place.memory, values, count)? };
         placed.push((ours, values));
     }
-    let found = look(&work, &placed, guard.against_lies)?;
-    let mut survivors = Vec::new();
+    let values: Vec<_> = placed
+        .iter()
+        .map(|(ours, values)| (values.address, ours.message.count))
+        .collect();
+    let found = look::<T>(&work, &values, guard.against_lies)?;
+    let (mut survivors, mut suspected) = (Vec::new(), Vec::new());
     for ((ours, values), found) in placed.into_iter().zip(found) {
-        match verdict(&found, ours.message.count, guard.against_lies) {
-            Verdict::Code(suspects) => survivors.push((ours, values, suspects)),
+        let count = ours.message.count;
+        match found.verdict(count, guard.against_lies) {
+            Verdict::Code(suspects) => {
+                let address = values.address;
+                suspected.push(Suspected {
+                    address,
+                    count,
+                    suspects,
+                });
+                survivors.push((ours, values));
+            }
             Verdict::Refuse(refusal) => *ours.outcome = Some(Err(refusal)),
             Verdict::LeaveToCpu => {}
         }
     }
-    let has_fill = count_suspects(&work, &survivors)?;
-    let survivors = survivors.into_iter().zip(has_fill);
+    let have_fill = have_fill(&work, &suspected)?;
+    let survivors = survivors.into_iter().zip(have_fill);
     let mut prepared: Vec<_> = survivors
         .filter(|(_, has_fill)| !has_fill)
-        .filter_map(|((ours, values, _), _)| prepare(ours, values))
+        .filter_map(|((ours, values), _)| prepare(ours, values))
         .collect();
     if !prepared.is_empty() {
         code(&work, &mut prepared, guard)?;
     }
     work.finish()
-}
-
-/// What kernels found in the values of a message.
-struct Found<T: Float> {
-    survey: Survey<T>,
-    all_whole: bool,
-    nonzero: u64,
-    /// Some of the values, evenly spread.
-    sample: Vec<T>,
-    /// Some pairs of values, evenly spread, where they may be doubles.
-    pairs: Vec<[T; 2]>,
-}
-
-/// Has kernels go over the values.
-fn look<T: Float + Plain>(
-    work: &Entered,
-    messages: &[(&mut Ours, Placed<T>)],
-    against_lies: bool,
-) -> Result<Vec<Found<T>>> {
-    let values: Vec<_> = messages
-        .iter()
-        .map(|(ours, values)| (values.address, ours.message.count))
-        .collect();
-    let spans = launch::spans(&values);
-    let surveys = launch::survey::<T>(work, &spans)?;
-    let mut samples = Samples::default();
-    for &(address, count) in &values {
-        samples.add(address, count, 1, mask::SAMPLE);
-        let pairs = match against_lies && lies::may_be_doubles::<T>(count) {
-            true => count / 2,
-            false => 0,
-        };
-        samples.add(address, pairs, 2, lies::PAIRS);
-    }
-    let (surveys, samples) = (surveys.fetch(work)?, samples.take::<T>(work)?);
-    let samples = samples.each()?;
-    let mut found = Vec::with_capacity(messages.len());
-    for (survey, samples) in surveys.items()?.iter().zip(samples.chunks(2)) {
-        found.push(Found {
-            survey: Survey::of_extremes(T::narrow(survey.lowest), T::narrow(survey.highest)),
-            all_whole: survey.whole != 0,
-            nonzero: survey.nonzero,
-            sample: samples[0].to_vec(),
-            pairs: samples[1].as_chunks::<2>().0.to_vec(),
-        });
-    }
-    Ok(found)
-}
-
-/// What is to become of a message.
-enum Verdict<T> {
-    /// To be coded, unless it has enough of these to be fill values.
-    Code(Vec<T>),
-    Refuse(Refusal),
-    LeaveToCpu,
-}
-
-fn verdict<T: Float>(found: &Found<T>, count: usize, against_lies: bool) -> Verdict<T> {
-    if against_lies {
-        if lies::count_something(found.all_whole, found.nonzero) {
-            return Verdict::Refuse(Refusal::Integers);
-        }
-        if lies::are_few(count, found.nonzero) {
-            return Verdict::Refuse(Refusal::Sparse);
-        }
-        if lies::pairs_are_doubles(&found.pairs) {
-            return Verdict::Refuse(Refusal::Doubles);
-        }
-    }
-    // What cannot be coded may be put into a mask, which the CPU makes.
-    match mask::suspects(&found.sample, &found.survey) {
-        Some(suspects) if found.survey.codable => Verdict::Code(suspects),
-        _ => Verdict::LeaveToCpu,
-    }
-}
-
-/// For each message, whether one of its suspects occurs so often that it is a fill value.
-fn count_suspects<T: Float + Plain>(
-    work: &Entered,
-    messages: &[(&mut Ours, Placed<T>, Vec<T>)],
-) -> Result<Vec<bool>> {
-    let mut has_fill = vec![false; messages.len()];
-    let suspected: Vec<_> = (0..messages.len())
-        .filter(|&index| !messages[index].2.is_empty())
-        .collect();
-    if suspected.is_empty() {
-        return Ok(has_fill);
-    }
-    let of_all = suspected.iter().map(|&index| &messages[index]);
-    let values: Vec<_> = of_all
-        .clone()
-        .map(|(ours, values, _)| (values.address, ours.message.count))
-        .collect();
-    let patterns: Vec<_> = of_all
-        .map(|(_, _, suspects)| {
-            [0, 1].map(|which: usize| suspects[which.min(suspects.len() - 1)].bits())
-        })
-        .collect();
-    let times = launch::count::<T>(work, &launch::spans(&values), &patterns)?.fetch(work)?;
-    for (&index, times) in suspected.iter().zip(times.items()?) {
-        let count = messages[index].0.message.count;
-        has_fill[index] = times
-            .iter()
-            .any(|&times| mask::is_often(times as usize, count));
-    }
-    Ok(has_fill)
 }
 
 /// A message that is to be coded.

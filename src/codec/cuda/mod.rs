@@ -11,6 +11,7 @@ mod jobs;
 pub mod kernels;
 mod launch;
 mod locate;
+mod look;
 mod memory;
 mod module;
 
