@@ -34,7 +34,7 @@ struct Reader {
 };
 
 // The lowest bits of a word, at most 31 or at most 32.
-__device__ __forceinline__ u32 below(u32 word, u32 count) { return word & ((1u << count) - 1); }
+__device__ __forceinline__ u32 below(u32 word, u32 count) { return word & ~(0xffffffffu << count); }
 __device__ __forceinline__ u32 low_bits(u32 word, u32 count) { return count < 32 ? below(word, count) : word; }
 
 // What follows the known bits of a plane, or a part of that.
@@ -50,12 +50,12 @@ struct Tail {
 // A 1 that says "more" looks like a coefficient. But within a run of ones they take turns, a coefficient first, and
 // a zero after a run of odd length is no coefficient, but ends the plane. Two additions find both for all runs at
 // once. `is_one`: whether the bit before was a coefficient that is one, so that now it is said whether there is more.
-__device__ __forceinline__ Tail read_tail(Reader &reader, u32 room, bool &is_one)
+__device__ __forceinline__ Tail read_tail(Reader &reader, u32 room, u32 &is_one)
 {
     const u32 EVEN = 0x55555555;
     u32 window = reader.peek();
     // With the bit before.
-    u32 code = window << 1 | (u32)is_one;
+    u32 code = window << 1 | is_one;
     // Adding the first bit of a run of ones to it clears it and carries out of its end.
     u32 starts = code & ~(code << 1);
     u32 after_runs = code + starts;
@@ -63,17 +63,18 @@ __device__ __forceinline__ Tail read_tail(Reader &reader, u32 room, bool &is_one
     u32 in_turn = (code + (starts & EVEN)) ^ EVEN;
     u32 more = (code & ~in_turn) >> 1;
     u32 ends = after_runs & in_turn;
-    u32 until_end = ends ? (u32)__clz((i32)__brev(ends)) - 1 : 31;
+    // Without an end, 31.
+    u32 until_end = __clz((i32)__brev(ends)) - 1;
     u32 there = least(reader.left(), 31u);
     u32 length = least(until_end, there);
 
     Tail tail;
+    is_one = (code & in_turn) >> length & 1;
     tail.bits = below(window, length);
     more = below(more, length);
     tail.count = length - __popc(more);
     tail.ends = until_end < there;
     u32 used = length + tail.ends;
-    is_one = length > 0 && ((window & ~more) >> (length - 1) & 1);
     // Take the 1s out that say "more", as long as there are coefficients.
     u32 all = low_bits(0xffffffffu, room), taken = 0;
     while (more) {
@@ -132,7 +133,8 @@ template <int SIZE> __device__ __forceinline__ Plane<SIZE> read_plane(Reader &re
 {
     Plane<SIZE> plane;
     plane.read_known(reader, least(n, reader.left()));
-    bool is_one = true, ends = false;
+    u32 is_one = 1;
+    bool ends = false;
     while (!ends && reader.left() > 0) {
         Tail tail = read_tail(reader, SIZE - n, is_one);
         plane.put(tail.bits, n);
@@ -187,7 +189,7 @@ __device__ __forceinline__ void decode_block(const BoxJob &job, u32 block, u32 *
     typedef typename F::Int Int;
     const int SIZE = Shape<T, D>::SIZE;
     Reader reader;
-    reader.open((const u32 *)job.stream, (u64)block * job.block_bits, job.block_bits);
+    reader.open(global<const u32>(job.stream), (u64)block * job.block_bits, job.block_bits);
     u32 header = below(reader.peek(), F::HEADER);
     reader.skip(F::HEADER);
     int biased = (int)(header >> 1);
