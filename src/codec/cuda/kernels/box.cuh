@@ -19,6 +19,9 @@ template <class T, int D> struct Shape {
     // Words of shared memory that `sample` has for a block: its values and its planes.
     static const int SAMPLE_ROWS = SIZE * (int)(sizeof(T) / 4) + PLANE_WORDS;
     static const int WARPS = sizeof(T) == 8 && D == 3 ? 2 : 4;
+    // Thread blocks that a multiprocessor has room for at least; 0 leaves it to the compiler, which here would have
+    // more of them and spill.
+    static const int RESIDENT = sizeof(T) == 8 && D == 3 ? 4 : 0;
 };
 
 // One warp's tile.
