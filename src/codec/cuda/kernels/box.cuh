@@ -21,7 +21,7 @@ template <class T, int D> struct Shape {
     static const int WARPS = sizeof(T) == 8 && D == 3 ? 2 : 4;
     // Thread blocks that a multiprocessor has room for at least; 0 leaves it to the compiler, which here would have
     // more of them and spill.
-    static const int RESIDENT = sizeof(T) == 8 && D == 3 ? 4 : 0;
+    static const int RESIDENT = sizeof(T) == 4 || D == 2 ? 0 : D == 3 ? 4 : 8;
 };
 
 // One warp's tile.

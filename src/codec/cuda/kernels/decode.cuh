@@ -25,11 +25,22 @@ struct Reader {
     {
         u32 before = position;
         position += bits;
-        if ((before ^ position) >= 32) {
-            here = next, next = ahead;
-            index = least(index + 1, last);
-            ahead = __ldg(words + index);
-        }
+        if ((before ^ position) >= 32)
+            turn();
+    }
+    // Takes 32 bits.
+    __device__ __forceinline__ u32 take_word()
+    {
+        u32 word = peek();
+        position += 32;
+        turn();
+        return word;
+    }
+    __device__ __forceinline__ void turn()
+    {
+        here = next, next = ahead;
+        index = least(index + 1, last);
+        ahead = __ldg(words + index);
     }
 };
 
@@ -167,10 +178,15 @@ template <class T, int D> __device__ __forceinline__ u32 read_planes(Reader &rea
             word = 0;
     }
     // Once all coefficients are significant, a plane is its own code.
-    u32 at = k * SIZE;
+    u32 at = k * SIZE, end = count * SIZE;
 #pragma unroll 1
-    while (at < count * SIZE && reader.left() > 0) {
-        u32 bits = least(least(32 - at % 32, count * SIZE - at), reader.left());
+    while (at < end && reader.left() > 0) {
+        if (at % 32 == 0 && at + 32 <= end && reader.left() >= 32) {
+            column[at / 32 * PITCH] = reader.take_word();
+            at += 32;
+            continue;
+        }
+        u32 bits = least(least(32 - at % 32, end - at), reader.left());
         word |= low_bits(reader.peek(), bits) << (at % 32);
         column[at / 32 * PITCH] = word;
         reader.skip(bits);
