@@ -52,8 +52,8 @@ __device__ __forceinline__ u32 low_bits(u32 word, u32 count) { return count < 32
 struct Tail {
     // Coefficients, and how many.
     u32 bits, count;
-    // Whether the plane ends there.
-    bool ends;
+    // 1 where the plane ends there.
+    u32 ends;
 };
 
 // Reads the next part of a tail, of at most 31 bits of code.
@@ -102,7 +102,7 @@ __device__ __forceinline__ Tail read_tail(Reader &reader, u32 room, u32 &is_one)
         used = room - 1 + taken;
         tail.bits = below(tail.bits, room - 1) | 1u << (room - 1);
         tail.count = room;
-        tail.ends = true;
+        tail.ends = 1;
     }
     reader.skip(used);
     return tail;
@@ -144,8 +144,7 @@ template <int SIZE> __device__ __forceinline__ Plane<SIZE> read_plane(Reader &re
 {
     Plane<SIZE> plane;
     plane.read_known(reader, least(n, reader.left()));
-    u32 is_one = 1;
-    bool ends = false;
+    u32 is_one = 1, ends = 0;
     while (!ends && reader.left() > 0) {
         Tail tail = read_tail(reader, SIZE - n, is_one);
         plane.put(tail.bits, n);
@@ -153,8 +152,9 @@ template <int SIZE> __device__ __forceinline__ Plane<SIZE> read_plane(Reader &re
         ends = tail.ends;
     }
     // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
-    if (!ends && !is_one)
-        plane.put(1, n++);
+    u32 cut = 1 & ~(ends | is_one);
+    plane.put(cut, n % SIZE);
+    n += cut;
     return plane;
 }
 

@@ -23,12 +23,6 @@ struct Pen {
         if ((before ^ position) >= 32)
             turn(__funnelshift_l(code, 0, before));
     }
-    __device__ __forceinline__ void put_zero()
-    {
-        position++;
-        if (position % 32 == 0)
-            turn(0);
-    }
     __device__ __forceinline__ void turn(u32 carry)
     {
         *at = pending;
@@ -71,40 +65,38 @@ template <int SIZE> __device__ __forceinline__ u32 code_plane(const u32 *planes,
     return top + 1;
 }
 
-// Codes 16 coefficients, or `count` if those are fewer: at most 32 bits.
-__device__ __forceinline__ void code_part(u32 part, u32 places, u32 count, Pen &pen)
-{
-    u32 length = least(count, 16u) + __popc(places);
-    pen.put(insert_ones(part, places), length);
-}
-
+// In blocks of three axes, most codes are at most 32 bits behind the known bits; of those that are longer, 16
+// coefficients are coded first, until the rest is.
 template <> __device__ __forceinline__ u32 code_plane<64>(const u32 *planes, u32 k, u32 n, Pen &pen)
 {
-    u64 plane = planes[2 * k * PITCH] | (u64)planes[(2 * k + 1) * PITCH] << 32;
-    u64 fresh = plane >> n << n;
-    u32 reach = n;
+    u32 low = planes[2 * k * PITCH], high = planes[(2 * k + 1) * PITCH];
+    pen.put(n < 32 ? low & ~(0xffffffffu << n) : low, least(n, 32u));
+    if (n > 32)
+        pen.put(high & ~(0xffffffffu << (n - 32)), n - 32);
+    u64 tail = (low | (u64)high << 32) >> n;
     u64 places = 0;
-    if (fresh != 0) {
-        u32 top = 63 - __clzll((i64)fresh);
-        reach = top + 1;
-        places = (fresh ^ 1ull << top) << 1 | 1ull << n;
-    }
-    // The last one-bit of the last coefficient is not said, nor then the end.
-    u32 count = least(reach, 63u);
-    u32 low = (u32)plane, high = (u32)(plane >> 32) & (reach == 64 ? 0x7fffffffu : 0xffffffffu);
-    u32 low_places = (u32)places, high_places = (u32)(places >> 32);
-    code_part(low & 0xffff, low_places & 0xffff, count, pen);
-    if (count > 16) {
-        code_part(low >> 16, low_places >> 16, count - 16, pen);
-        if (count > 32) {
-            code_part(high & 0xffff, high_places & 0xffff, count - 32, pen);
-            if (count > 48)
-                code_part(high >> 16, high_places >> 16, count - 48, pen);
+    u32 length = 1;
+    if (tail != 0) {
+        u32 top = 63 - __clzll((i64)tail);
+        u64 last = 1ull << top;
+        places = (tail ^ last) << 1 | 1;
+        length = top + __popcll(tail) + 2;
+        n += top + 1;
+        if (n == 64) {
+            tail ^= last;
+            length -= 2;
         }
     }
-    if (reach < 64)
-        pen.put_zero();
-    return reach;
+    while (length > 32) {
+        u32 here = (u32)places & 0xffff;
+        u32 count = 16 + __popc(here);
+        pen.put(insert_ones((u32)tail & 0xffff, here), count);
+        length -= count;
+        tail >>= 16;
+        places >>= 16;
+    }
+    pen.put(insert_ones((u32)tail, (u32)places), length);
+    return n;
 }
 
 // Codes bits `at` to `end` of the planes' string as they are, as long as they begin before bit `budget` of the code.
