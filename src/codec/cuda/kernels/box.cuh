@@ -129,6 +129,25 @@ __device__ __forceinline__ int exponent_at(const BoxJob &job, i64 offset)
     return exponents[field_of(job, job.origin + (u64)offset)];
 }
 
+// The exponents of a row of four values from an offset on. Mostly they are of one field, and one.
+struct RowExponents {
+    int first;
+    bool is_one;
+
+    __device__ __forceinline__ void find(const BoxJob &job, i64 offset)
+    {
+        first = exponent_at(job, offset);
+        u64 index = job.origin + (u64)offset;
+        i64 stride = job.strides[0];
+        is_one = index >> 32 == 0 && stride >= 0 && stride < job.run
+            && (u32)index % job.run + 3 * (u64)stride < job.run;
+    }
+    __device__ __forceinline__ int at(const BoxJob &job, i64 offset) const
+    {
+        return is_one ? first : exponent_at(job, offset);
+    }
+};
+
 // Four values of a row that can be moved at once.
 template <class T> struct Row;
 template <> struct Row<float> {
@@ -198,13 +217,14 @@ __device__ __forceinline__ void load_scaled(const BoxJob &job, const Place<D> &p
     const T *first = global<const T>(job.values);
 #pragma unroll 1
     for (int row = 0; row < Shape<T, D>::SIZE; row += 4) {
-#pragma unroll
+        i64 start = padded_offset<D>(job, place, row);
+        RowExponents exponents = {0, true};
+        if (job.exponents)
+            exponents.find(job, start);
+#pragma unroll 1
         for (int x = 0; x < 4; x++) {
-            i64 offset = padded_offset<D>(job, place, row + x);
-            T value = __ldg(first + offset);
-            if (job.exponents)
-                value = times_power_of_two(value, -exponent_at(job, offset));
-            put_value(column, row + x, value);
+            i64 offset = start + (i64)padded(x, place.extents[0]) * job.strides[0];
+            put_value(column, row + x, times_power_of_two(__ldg(first + offset), -exponents.at(job, offset)));
         }
     }
 }
@@ -257,6 +277,28 @@ template <int D> __device__ __forceinline__ bool has_row(const Place<D> &place, 
     return (i >> 2 & 3) < (int)place.extents[1] && (i >> 4) < (int)place.extents[2];
 }
 
+// Writes the part of the block in a lane's column that lies inside the box, its values scaled back.
+template <class T, int D>
+__device__ __forceinline__ void store_scaled(const BoxJob &job, const Place<D> &place, const u32 *column)
+{
+    const int LIMIT = Format<T>::SCALE_LIMIT;
+    T *first = global<T>(job.values);
+#pragma unroll 1
+    for (int row = 0; row < Shape<T, D>::SIZE; row += 4) {
+        if (!has_row<D>(place, row))
+            continue;
+        i64 offset = padded_offset<D>(job, place, row);
+        RowExponents exponents;
+        exponents.find(job, offset);
+#pragma unroll 1
+        for (int x = 0; x < (int)place.extents[0]; x++) {
+            int exponent = most(least(exponents.at(job, offset), LIMIT), -LIMIT);
+            first[offset] = times_power_of_two(get_value<T>(column, row + x), exponent);
+            offset += job.strides[0];
+        }
+    }
+}
+
 // Writes the part of a lane's block that lies inside the box, its values scaled back.
 template <class T, int D>
 __device__ __forceinline__ void store_block(const BoxJob &job, const Place<D> &place, u32 *column, const T *v)
@@ -267,15 +309,7 @@ __device__ __forceinline__ void store_block(const BoxJob &job, const Place<D> &p
 #pragma unroll
         for (int i = 0; i < SIZE; i++)
             put_value(column, i, v[i]);
-#pragma unroll 1
-        for (int i = 0; i < SIZE; i++) {
-            if ((i & 3) >= (int)place.extents[0] || !has_row<D>(place, i))
-                continue;
-            i64 offset = padded_offset<D>(job, place, i);
-            int exponent = exponent_at(job, offset);
-            exponent = most(least(exponent, Format<T>::SCALE_LIMIT), -Format<T>::SCALE_LIMIT);
-            first[offset] = times_power_of_two(get_value<T>(column, i), exponent);
-        }
+        store_scaled<T, D>(job, place, column);
         return;
     }
     first += place.offset;
