@@ -74,6 +74,8 @@ pub struct Message<T> {
     pub boxes: Vec<(usize, Grid)>,
     pub streams: Vec<Guarded<u64>>,
     pub exponents: Option<Guarded<i16>>,
+    /// Values of the message before these: far more than there is memory for, in some.
+    before: u64,
     pub run: u32,
     pub block_bits: u32,
     pub look: Look,
@@ -171,6 +173,7 @@ impl<T: Scalar + Float> Message<T> {
             boxes,
             streams,
             exponents,
+            before: (random.next() >> 12) * random.below(2),
             run: 1 + random.below(30) as u32,
             block_bits,
             look,
@@ -190,7 +193,8 @@ impl<T: Scalar + Float> Message<T> {
     /// The exponent of the value at this index.
     pub fn exponent(&self, index: usize) -> i32 {
         self.exponents.as_ref().map_or(0, |exponents| {
-            exponents[index / self.run as usize % exponents.len()].into()
+            let field = (self.before + index as u64) / u64::from(self.run) % exponents.len() as u64;
+            exponents[field as usize].into()
         })
     }
 
@@ -211,7 +215,7 @@ impl<T: Scalar + Float> Message<T> {
             values: self.values.address() + (first * size_of::<T>()) as u64,
             stream: self.streams[part].address(),
             exponents: self.exponents.as_ref().map_or(0, Guarded::address),
-            origin: first as u64,
+            origin: self.before + first as u64,
             strides: grid.strides.map(|stride| stride as i64),
             extents: grid.extents.map(|extent| extent as u32),
             run: self.run,

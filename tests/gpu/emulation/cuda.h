@@ -32,14 +32,6 @@ struct alignas(16) double2 {
     double x, y;
 };
 
-struct alignas(16) uint4 {
-    unsigned x, y, z, w;
-};
-
-struct alignas(8) uint2 {
-    unsigned x, y;
-};
-
 namespace emulation {
 
 enum class Meeting { None, Block, Warp, Ballot, Shuffle };
@@ -82,12 +74,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate)
     return votes;
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
-inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
 
-template <class T> T __shfl_sync(unsigned mask, T value, int lane)
-{
-    return emulation::shuffle(mask, value, (unsigned)lane);
-}
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int lanes)
 {
     return emulation::shuffle(mask, value, threadIdx.x % 32 ^ (unsigned)lanes);
@@ -133,8 +120,6 @@ inline double __longlong_as_double(long long x) { return emulation::cast<double>
 
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 
@@ -154,8 +139,6 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
         picked |= (unsigned)(both >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
     return picked;
 }
-
-inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long long)x * y >> 32); }
 
 // Shifts by the low five bits of `shift`.
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift)

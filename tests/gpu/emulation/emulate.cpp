@@ -184,20 +184,23 @@ bool run_to_barrier(unsigned threads)
 // What the linker says of the section; weak, as there may be none.
 extern "C" __attribute__((weak)) char __start_shared_memory[], __stop_shared_memory[];
 
+void make_ready(Fiber &fiber, unsigned thread)
+{
+    fiber.thread = thread;
+    fiber.runs = true;
+    fiber.ended = false;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = STACK;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, begin_fiber, 0);
+}
+
 void run_block(unsigned threads)
 {
     memset(__start_shared_memory, 0x5a + (int)blockIdx.x % 97, (size_t)(__stop_shared_memory - __start_shared_memory));
-    for (unsigned thread = 0; thread < threads; thread++) {
-        Fiber &fiber = machine.fibers[thread];
-        fiber.thread = thread;
-        fiber.runs = true;
-        fiber.ended = false;
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.data();
-        fiber.context.uc_stack.ss_size = STACK;
-        fiber.context.uc_link = nullptr;
-        makecontext(&fiber.context, begin_fiber, 0);
-    }
+    for (unsigned thread = 0; thread < threads; thread++)
+        make_ready(machine.fibers[thread], thread);
     while (run_to_barrier(threads))
         ;
 }

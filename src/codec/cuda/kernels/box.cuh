@@ -19,6 +19,9 @@ template <class T, int D> struct Shape {
     // Words of shared memory that `sample` has for a block: its values and its planes.
     static const int SAMPLE_ROWS = SIZE * (int)(sizeof(T) / 4) + PLANE_WORDS;
     static const int WARPS = sizeof(T) == 8 && D == 3 ? 2 : 4;
+    // Thread blocks that a multiprocessor has room for at least; 0 leaves it to the compiler, which here would have
+    // more of them and spill.
+    static const int RESIDENT = sizeof(T) == 4 || D == 2 ? 0 : D == 3 ? 4 : 8;
 };
 
 // One warp's tile.
@@ -95,29 +98,72 @@ template <int D> __device__ __forceinline__ Place<D> place_of(const BoxJob &job,
 // Which value of a row of `count` stands at index i of a whole row: past the end the last, and at 3 the first.
 __device__ __forceinline__ u32 padded(u32 i, u32 count) { return i < count ? i : i == 3 ? 0 : count - 1; }
 
+// index / run % fields, a binary digit of the quotient after the other: to divide 64 bits, the compiler would call a
+// function, for which it would have registers put away.
+__device__ __forceinline__ u32 field_of_long(u64 index, u32 run, u32 fields)
+{
+    u64 rest = 0, field = 0;
+#pragma unroll 1
+    for (int digit = 0; digit < 64; digit++) {
+        rest = rest << 1 | index >> 63;
+        index <<= 1;
+        bool one = rest >= run;
+        rest -= one ? run : 0;
+        field = field << 1 | one;
+        field -= field >= fields ? fields : 0;
+    }
+    return (u32)field;
+}
+
 // The field of the value at `index` of a message.
 __device__ __forceinline__ u32 field_of(const BoxJob &job, u64 index)
 {
     if (index >> 32)
-        return (u32)(index / job.run % job.fields);
+        return field_of_long(index, job.run, job.fields);
     return (u32)index / job.run % job.fields;
 }
 
 __device__ __forceinline__ int exponent_at(const BoxJob &job, i64 offset)
 {
-    const i16 *exponents = (const i16 *)job.exponents;
+    const i16 *exponents = global<const i16>(job.exponents);
     return exponents[field_of(job, job.origin + (u64)offset)];
 }
+
+// The exponents of a row of four values from an offset on. Mostly they are of one field, and one.
+struct RowExponents {
+    int first;
+    bool is_one;
+
+    __device__ __forceinline__ void find(const BoxJob &job, i64 offset)
+    {
+        first = exponent_at(job, offset);
+        u64 index = job.origin + (u64)offset;
+        i64 stride = job.strides[0];
+        is_one = index >> 32 == 0 && stride >= 0 && stride < job.run
+            && (u32)index % job.run + 3 * (u64)stride < job.run;
+    }
+    __device__ __forceinline__ int at(const BoxJob &job, i64 offset) const
+    {
+        return is_one ? first : exponent_at(job, offset);
+    }
+};
 
 // Four values of a row that can be moved at once.
 template <class T> struct Row;
 template <> struct Row<float> {
     float4 four;
+    __device__ __forceinline__ void load(const float *at) { four = __ldg((const float4 *)at); }
+    __device__ __forceinline__ void store(float *at) const { *(float4 *)at = four; }
     __device__ __forceinline__ void get(float *v) const { v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w; }
     __device__ __forceinline__ void set(const float *v) { four.x = v[0], four.y = v[1], four.z = v[2], four.w = v[3]; }
 };
 template <> struct Row<double> {
     double2 low, high;
+    __device__ __forceinline__ void load(const double *at)
+    {
+        low = __ldg((const double2 *)at), high = __ldg((const double2 *)at + 1);
+    }
+    __device__ __forceinline__ void store(double *at) const { ((double2 *)at)[0] = low, ((double2 *)at)[1] = high; }
     __device__ __forceinline__ void get(double *v) const { v[0] = low.x, v[1] = low.y, v[2] = high.x, v[3] = high.y; }
     __device__ __forceinline__ void set(const double *v) { low.x = v[0], low.y = v[1], high.x = v[2], high.y = v[3]; }
 };
@@ -168,16 +214,17 @@ template <int D> __device__ __forceinline__ i64 padded_offset(const BoxJob &job,
 template <class T, int D>
 __device__ __forceinline__ void load_scaled(const BoxJob &job, const Place<D> &place, u32 *column)
 {
-    const T *first = (const T *)job.values;
+    const T *first = global<const T>(job.values);
 #pragma unroll 1
     for (int row = 0; row < Shape<T, D>::SIZE; row += 4) {
-#pragma unroll
+        i64 start = padded_offset<D>(job, place, row);
+        RowExponents exponents = {0, true};
+        if (job.exponents)
+            exponents.find(job, start);
+#pragma unroll 1
         for (int x = 0; x < 4; x++) {
-            i64 offset = padded_offset<D>(job, place, row + x);
-            T value = first[offset];
-            if (job.exponents)
-                value = times_power_of_two(value, -exponent_at(job, offset));
-            put_value(column, row + x, value);
+            i64 offset = start + (i64)padded(x, place.extents[0]) * job.strides[0];
+            put_value(column, row + x, times_power_of_two(__ldg(first + offset), -exponents.at(job, offset)));
         }
     }
 }
@@ -194,7 +241,7 @@ __device__ __forceinline__ void load_block(const BoxJob &job, const Place<D> &pl
             v[i] = get_value<T>(column, i);
         return;
     }
-    const T *first = (const T *)job.values + place.offset;
+    const T *first = global<const T>(job.values) + place.offset;
     i64 y_offset[4], z_offset[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -205,7 +252,8 @@ __device__ __forceinline__ void load_block(const BoxJob &job, const Place<D> &pl
 #pragma unroll
         for (int row = 0; row < SIZE / 4; row++) {
             const T *start = first + (z_offset[row / 4] + y_offset[row % 4]);
-            Row<T> four = *(const Row<T> *)start;
+            Row<T> four;
+            four.load(start);
             four.get(v + 4 * row);
         }
         return;
@@ -219,7 +267,7 @@ __device__ __forceinline__ void load_block(const BoxJob &job, const Place<D> &pl
         const T *start = first + (z_offset[row / 4] + y_offset[row % 4]);
 #pragma unroll
         for (int x = 0; x < 4; x++)
-            v[4 * row + x] = start[x_offset[x]];
+            v[4 * row + x] = __ldg(start + x_offset[x]);
     }
 }
 
@@ -229,25 +277,39 @@ template <int D> __device__ __forceinline__ bool has_row(const Place<D> &place, 
     return (i >> 2 & 3) < (int)place.extents[1] && (i >> 4) < (int)place.extents[2];
 }
 
+// Writes the part of the block in a lane's column that lies inside the box, its values scaled back.
+template <class T, int D>
+__device__ __forceinline__ void store_scaled(const BoxJob &job, const Place<D> &place, const u32 *column)
+{
+    const int LIMIT = Format<T>::SCALE_LIMIT;
+    T *first = global<T>(job.values);
+#pragma unroll 1
+    for (int row = 0; row < Shape<T, D>::SIZE; row += 4) {
+        if (!has_row<D>(place, row))
+            continue;
+        i64 offset = padded_offset<D>(job, place, row);
+        RowExponents exponents;
+        exponents.find(job, offset);
+#pragma unroll 1
+        for (int x = 0; x < (int)place.extents[0]; x++) {
+            int exponent = most(least(exponents.at(job, offset), LIMIT), -LIMIT);
+            first[offset] = times_power_of_two(get_value<T>(column, row + x), exponent);
+            offset += job.strides[0];
+        }
+    }
+}
+
 // Writes the part of a lane's block that lies inside the box, its values scaled back.
 template <class T, int D>
 __device__ __forceinline__ void store_block(const BoxJob &job, const Place<D> &place, u32 *column, const T *v)
 {
     const int SIZE = Shape<T, D>::SIZE;
-    T *first = (T *)job.values;
+    T *first = global<T>(job.values);
     if (job.exponents) {
 #pragma unroll
         for (int i = 0; i < SIZE; i++)
             put_value(column, i, v[i]);
-#pragma unroll 1
-        for (int i = 0; i < SIZE; i++) {
-            if ((i & 3) >= (int)place.extents[0] || !has_row<D>(place, i))
-                continue;
-            i64 offset = padded_offset<D>(job, place, i);
-            int exponent = exponent_at(job, offset);
-            exponent = most(least(exponent, Format<T>::SCALE_LIMIT), -Format<T>::SCALE_LIMIT);
-            first[offset] = times_power_of_two(get_value<T>(column, i), exponent);
-        }
+        store_scaled<T, D>(job, place, column);
         return;
     }
     first += place.offset;
@@ -264,7 +326,7 @@ __device__ __forceinline__ void store_block(const BoxJob &job, const Place<D> &p
         if (in_rows) {
             Row<T> four;
             four.set(v + 4 * row);
-            *(Row<T> *)start = four;
+            four.store(start);
         } else {
 #pragma unroll
             for (int x = 0; x < 4; x++)

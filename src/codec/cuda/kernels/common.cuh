@@ -72,6 +72,12 @@ struct FieldsJob {
 };
 static_assert(sizeof(FieldsJob) == 40, "as in kernels.rs");
 
+// What is at an address of the device's memory.
+template <class A> __device__ __forceinline__ A *global(u64 address)
+{
+    return (A *)address;
+}
+
 template <class A> __device__ __forceinline__ A least(A a, A b) { return a < b ? a : b; }
 template <class A> __device__ __forceinline__ A most(A a, A b) { return a > b ? a : b; }
 

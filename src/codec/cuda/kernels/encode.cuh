@@ -8,22 +8,26 @@
 
 // Where the next bit of a code goes.
 struct Pen {
+    // The word that it goes to, and its bits so far.
     u32 *at;
     u32 pending;
-    u32 fill;
+    // Bits so far, of the whole code.
+    u32 position;
 
     // Appends `count` bits, at most 32; those of `code` above them must be zero.
     __device__ __forceinline__ void put(u32 code, u32 count)
     {
-        pending |= code << fill;
-        u32 carry = __funnelshift_l(code, 0, fill);
-        fill += count;
-        if (fill >= 32) {
-            *at = pending;
-            at += PITCH;
-            pending = carry;
-            fill -= 32;
-        }
+        u32 before = position;
+        pending |= __funnelshift_l(0, code, before);
+        position += count;
+        if ((before ^ position) >= 32)
+            turn(__funnelshift_l(code, 0, before));
+    }
+    __device__ __forceinline__ void turn(u32 carry)
+    {
+        *at = pending;
+        at += PITCH;
+        pending = carry;
     }
 };
 
@@ -31,72 +35,92 @@ struct Pen {
 __device__ __forceinline__ u32 insert_ones(u32 code, u32 places)
 {
     while (places) {
-        u32 from = 0xffffffffu << (31 - __clz(places));
+        u32 from = 0xffffffffu << (31 - __clz((i32)places));
         places &= ~from;
         code += (code & from) - from;
     }
     return code;
 }
 
-// Codes plane k, before which n coefficients were significant; returns how many are now.
+// Codes plane k, before which n of its coefficients, not all, were significant; returns how many are now.
 //
 // In blocks of one or two axes, the code of a plane is at most 31 bits.
-template <int SIZE> struct Coder {
-    static __device__ __forceinline__ u32 plane(const u32 *planes, u32 k, u32 n, Pen &pen, u32 &position)
-    {
-        u32 bit = k * SIZE;
-        u32 plane = planes[bit / 32 * PITCH] >> (bit % 32) & ((1u << SIZE) - 1);
-        u32 fresh = plane >> n << n;
-        if (fresh == 0) {
-            u32 length = n + 1;
-            pen.put(plane, length);
-            position += length;
-            return n;
-        }
-        u32 top = 31 - __clz(fresh);
-        u32 length = top + __popc(fresh) + 2;
-        // Nobody else is left to be the last one-bit, so neither it nor the end is said.
-        if (top == SIZE - 1) {
-            plane ^= 1u << top;
+template <int SIZE> __device__ __forceinline__ u32 code_plane(const u32 *planes, u32 k, u32 n, Pen &pen)
+{
+    u32 bit = k * SIZE;
+    u32 plane = planes[bit / 32 * PITCH] >> (bit % 32) & ((1u << SIZE) - 1);
+    u32 fresh = plane >> n << n;
+    if (fresh == 0) {
+        pen.put(plane, n + 1);
+        return n;
+    }
+    u32 top = 31 - __clz((i32)fresh);
+    u32 length = top + __popc(fresh) + 2;
+    // Nobody else is left to be the last one-bit, so neither it nor the end is said.
+    if (top == SIZE - 1) {
+        plane ^= 1u << top;
+        length -= 2;
+    }
+    pen.put(insert_ones(plane, (fresh ^ 1u << top) << 1 | 1u << n), length);
+    return top + 1;
+}
+
+// In blocks of three axes, most codes are at most 32 bits behind the known bits; of those that are longer, 16
+// coefficients are coded first, until the rest is.
+template <> __device__ __forceinline__ u32 code_plane<64>(const u32 *planes, u32 k, u32 n, Pen &pen)
+{
+    u32 low = planes[2 * k * PITCH], high = planes[(2 * k + 1) * PITCH];
+    pen.put(n < 32 ? low & ~(0xffffffffu << n) : low, least(n, 32u));
+    if (n > 32)
+        pen.put(high & ~(0xffffffffu << (n - 32)), n - 32);
+    u64 tail = (low | (u64)high << 32) >> n;
+    u64 places = 0;
+    u32 length = 1;
+    if (tail != 0) {
+        u32 top = 63 - __clzll((i64)tail);
+        u64 last = 1ull << top;
+        places = (tail ^ last) << 1 | 1;
+        length = top + __popcll(tail) + 2;
+        n += top + 1;
+        if (n == 64) {
+            tail ^= last;
             length -= 2;
         }
-        pen.put(insert_ones(plane, (fresh ^ 1u << top) << 1 | 1u << n), length);
-        position += length;
-        return top + 1;
     }
-};
+    while (length > 32) {
+        u32 here = (u32)places & 0xffff;
+        u32 count = 16 + __popc(here);
+        pen.put(insert_ones((u32)tail & 0xffff, here), count);
+        length -= count;
+        tail >>= 16;
+        places >>= 16;
+    }
+    pen.put(insert_ones((u32)tail, (u32)places), length);
+    return n;
+}
 
-template <> struct Coder<64> {
-    static __device__ __forceinline__ u32 plane(const u32 *planes, u32 k, u32 n, Pen &pen, u32 &position)
-    {
-        u64 plane = planes[2 * k * PITCH] | (u64)planes[(2 * k + 1) * PITCH] << 32;
-        u64 fresh = plane >> n << n;
-        u32 reach = n;
-        u32 length = n + 1;
-        u64 places = 0;
-        if (fresh != 0) {
-            u32 top = 63 - __clzll((i64)fresh);
-            reach = top + 1;
-            length = reach + __popcll(fresh) + 1;
-            places = (fresh ^ 1ull << top) << 1 | 1ull << n;
-            if (top == 63) {
-                plane ^= 1ull << 63;
-                length -= 2;
-            }
-        }
-        position += length;
-        // The code of 16 coefficients is at most 32 bits.
-        for (u32 first = 0; length > 0; first += 16) {
-            u32 here = (u32)places & 0xffff;
-            u32 count = first + 16 >= reach ? least(length, 32u) : 16 + __popc(here);
-            pen.put(insert_ones((u32)plane & 0xffff, here), count);
-            length -= count;
-            plane >>= 16;
-            places >>= 16;
-        }
-        return reach;
+// Codes bits `at` to `end` of the planes' string as they are, as long as they begin before bit `budget` of the code.
+__device__ __forceinline__ void copy_planes(const u32 *planes, u32 at, u32 end, u32 budget, Pen &pen)
+{
+    const u32 *word = planes + at / 32 * PITCH;
+    if (at < end && at % 32 != 0) {
+        u32 bits = least(32 - at % 32, end - at);
+        pen.put(*word >> (at % 32) & ((1u << bits) - 1), bits);
+        word += PITCH;
+        at += bits;
     }
-};
+#pragma unroll 1
+    for (; at + 32 <= end && pen.position < budget; at += 32) {
+        u32 code = *word;
+        u32 before = pen.position;
+        pen.pending |= __funnelshift_l(0, code, before);
+        pen.position += 32;
+        pen.turn(__funnelshift_l(code, 0, before));
+        word += PITCH;
+    }
+    if (at < end && pen.position < budget)
+        pen.put(*word & ((1u << (end - at)) - 1), end - at);
+}
 
 // Codes the first `count` planes, but none that begins at or past bit `budget` of the block.
 template <class T, int D> __device__ __forceinline__ void code_planes(u32 *column, u32 header, u32 count, u32 budget)
@@ -105,23 +129,12 @@ template <class T, int D> __device__ __forceinline__ void code_planes(u32 *colum
     const u32 SIZE = S::SIZE;
     const u32 *planes = column + S::AHEAD * PITCH;
     Pen pen = {column, header, Format<T>::HEADER};
-    u32 position = Format<T>::HEADER;
     u32 k = 0, n = 0;
 #pragma unroll 1
-    for (; k < count && n < SIZE && position < budget; k++)
-        n = Coder<(int)S::SIZE>::plane(planes, k, n, pen, position);
+    for (; k < count && n < SIZE && pen.position < budget; k++)
+        n = code_plane<(int)SIZE>(planes, k, n, pen);
     // Once all coefficients are significant, a plane is its own code.
-    u32 at = k * SIZE;
-#pragma unroll 1
-    while (at < count * SIZE && position < budget) {
-        u32 bits = least(32 - at % 32, count * SIZE - at);
-        u32 word = planes[at / 32 * PITCH] >> (at % 32);
-        if (bits < 32)
-            word &= (1u << bits) - 1;
-        pen.put(word, bits);
-        at += bits;
-        position += bits;
-    }
+    copy_planes(planes, k * SIZE, n == SIZE ? count * SIZE : 0, budget, pen);
     *pen.at = pen.pending;
     u32 *end = column + least((u32)S::ROWS, (budget + 31) / 32) * PITCH;
 #pragma unroll 1
@@ -205,21 +218,32 @@ template <class T, int D> __device__ __forceinline__ void store_tile(const Tile 
 {
     const BoxJob &job = *tile.job;
     u32 bits = job.block_bits;
-    u32 *stream = (u32 *)job.stream + (u64)tile.index * bits;
+    u32 *stream = global<u32>(job.stream) + (u64)tile.index * bits;
     u32 words = bits;
     if (tile.index * TILE + tile.blocks == tile.box_blocks) {
         u64 all = ((u64)tile.box_blocks * bits + 63) / 64 * 2;
         words = (u32)(all - (u64)tile.index * bits);
     }
-    if (bits % 32 != 0 || tile.blocks != TILE || words != bits) {
+    u32 of_block = bits / 32;
+    if (bits % 32 != 0 || of_block > Shape<T, D>::ROWS || tile.blocks != TILE || words != bits) {
         for (u32 j = lane_of_warp(); j < words; j += 32)
             stream[j] = stream_word<T, D>(columns, tile.blocks, bits, j);
         return;
     }
-    u32 of_block = bits / 32;
+    // Whole words to each block. A lane goes from one of its words to the next by whole blocks and some rows.
+    u32 block = lane_of_warp() / of_block, row = lane_of_warp() % of_block;
+    u32 blocks_on = 32 / of_block, rows_on = 32 % of_block;
+    u32 at = row * PITCH + block;
+    u32 on = rows_on * PITCH + blocks_on, back = of_block * PITCH - 1;
+#pragma unroll 4
     for (u32 j = lane_of_warp(); j < words; j += 32) {
-        u32 block = j / of_block, row = j - block * of_block;
-        stream[j] = row < (u32)Shape<T, D>::ROWS ? columns[row * PITCH + block] : 0;
+        stream[j] = columns[at];
+        at += on;
+        row += rows_on;
+        if (row >= of_block) {
+            row -= of_block;
+            at -= back;
+        }
     }
 }
 

@@ -9,6 +9,18 @@ __device__ __forceinline__ u32 delta_swap(u32 x, int distance, u32 mask)
     return x ^ t ^ t << distance;
 }
 
+// Bits of `a` where those of `mask` are set, else bits of `b`. Of an expression, the compiler would make two operations.
+__device__ __forceinline__ u32 choose(u32 mask, u32 a, u32 b)
+{
+#ifdef __CUDA_ARCH__
+    u32 chosen;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(chosen) : "r"(mask), "r"(a), "r"(b));
+    return chosen;
+#else
+    return (mask & a) | (~mask & b);
+#endif
+}
+
 // Bit j of row i changes places with bit i of row j, in every field of N bits.
 template <int N> __device__ __forceinline__ void transpose(u32 *rows)
 {
@@ -25,9 +37,8 @@ template <int N> __device__ __forceinline__ void transpose(u32 *rows)
                 rows[i] = __byte_perm(a, b, 0x6240), rows[i + step] = __byte_perm(a, b, 0x7351);
             } else {
                 u32 low = step == 4 ? 0x0f0f0f0f : step == 2 ? 0x33333333 : 0x55555555;
-                u32 swap = (a >> step ^ b) & low;
-                rows[i + step] = b ^ swap;
-                rows[i] = a ^ swap << step;
+                rows[i] = choose(low, a, b << step);
+                rows[i + step] = choose(low, a >> step, b);
             }
         }
     }
@@ -159,16 +170,23 @@ template <class T, int D> __device__ __forceinline__ void split(const typename F
 }
 
 // Bit planes → coefficients. Of the string only the first `words` words are there; zeros follow.
-template <class T, int D> __device__ __forceinline__ void join(const u32 *column, u32 words, typename Format<T>::Int *v)
+template <class T, int D> __device__ __forceinline__ void join(u32 *column, u32 words, typename Format<T>::Int *v)
 {
     const int SIZE = Shape<T, D>::SIZE;
+    const u32 PART = SIZE;
+#pragma unroll 1
+    for (; words % PART != 0 || words == 0; words++)
+        column[words * PITCH] = 0;
     typedef typename Format<T>::Bits Bits;
 #pragma unroll
     for (int part = 0; part < Format<T>::PLANES / 32; part++) {
+        // A rate may never reach the lower digits.
+        if (part > 0 && words <= part * PART)
+            break;
         u32 digits[SIZE];
 #pragma unroll
         for (int i = 0; i < SIZE; i++)
-            digits[i] = part * SIZE + i < (int)words ? column[(part * SIZE + i) * PITCH] : 0;
+            digits[i] = column[(part * SIZE + i) * PITCH];
         Digits<D>::join(digits);
 #pragma unroll
         for (int i = 0; i < SIZE; i++) {

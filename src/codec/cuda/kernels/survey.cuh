@@ -25,7 +25,7 @@ template <> struct Quad<float> {
     static const u32 COUNT = 4;
     template <class F> static __device__ __forceinline__ void each(const float *at, F &f)
     {
-        float4 four = *(const float4 *)at;
+        float4 four = __ldg((const float4 *)at);
         f.see(four.x), f.see(four.y), f.see(four.z), f.see(four.w);
     }
 };
@@ -33,7 +33,7 @@ template <> struct Quad<double> {
     static const u32 COUNT = 2;
     template <class F> static __device__ __forceinline__ void each(const double *at, F &f)
     {
-        double2 two = *(const double2 *)at;
+        double2 two = __ldg((const double2 *)at);
         f.see(two.x), f.see(two.y);
     }
 };
@@ -53,13 +53,13 @@ template <class T, class F> __device__ __forceinline__ u32 each_value(const Span
     u32 head = least((u32)((16 - (u64)values % 16) % 16 / sizeof(T)), count);
     u32 quads = (count - head) / QUAD;
     if (threadIdx.x < head)
-        f.see(values[threadIdx.x]);
+        f.see(__ldg(values + threadIdx.x));
 #pragma unroll 4
     for (u32 i = threadIdx.x; i < quads; i += CHUNK_THREADS)
         Quad<T>::each(values + head + QUAD * i, f);
     u32 tail = head + QUAD * quads + threadIdx.x;
     if (tail < count)
-        f.see(values[tail]);
+        f.see(__ldg(values + tail));
     return index;
 }
 
@@ -203,7 +203,7 @@ template <class T> __device__ __forceinline__ Magnitudes look_at(const FieldsJob
         u64 first = start + (u64)field * job.run;
         u64 end = least(first + job.run, job.count);
         for (u64 i = first + threadIdx.x % wide; i < end; i += wide) {
-            double magnitude = fabs((double)values[i]);
+            double magnitude = fabs((double)__ldg(values + i));
             seen.roots += sqrt(magnitude);
             seen.largest = fmax(seen.largest, magnitude);
             seen.count++;

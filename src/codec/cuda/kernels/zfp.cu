@@ -12,13 +12,13 @@
 #include "survey.cuh"
 
 #define OF_SHAPE(name, T, D)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(32 * Shape<T, D>::WARPS)                                             \
+    extern "C" __global__ void __launch_bounds__(32 * Shape<T, D>::WARPS, Shape<T, D>::RESIDENT)                      \
         encode_##name##_##D(const BoxJob *jobs, u32 njobs, u32 blocks_total, u32 *refused)                            \
     {                                                                                                                 \
         __shared__ u32 shared[Shape<T, D>::WARPS * Shape<T, D>::ROWS * PITCH];                                        \
         encode<T, D>(jobs, njobs, blocks_total, refused, shared);                                                     \
     }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(32 * Shape<T, D>::WARPS)                                             \
+    extern "C" __global__ void __launch_bounds__(32 * Shape<T, D>::WARPS, Shape<T, D>::RESIDENT)                      \
         decode_##name##_##D(const BoxJob *jobs, u32 njobs, u32 blocks_total)                                          \
     {                                                                                                                 \
         __shared__ u32 shared[Shape<T, D>::WARPS * Shape<T, D>::PLANE_WORDS * PITCH];                                 \
