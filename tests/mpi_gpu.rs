@@ -88,6 +88,9 @@ const NX: usize = 24;
 const NY: usize = 20;
 const COUNT: usize = NX * NY * 10;
 
+/// A value by its index.
+type Field = fn(usize) -> f64;
+
 fn smooth(i: usize) -> f64 {
     let (x, y, z) = ((i % NX) as f64, (i / NX % NY) as f64, (i / NX / NY) as f64);
     (0.2 * x).sin() * (0.15 * y + 0.01 * z * x).cos() + 1e-3 * ((i * 7919) % 101) as f64
@@ -101,7 +104,7 @@ fn varied(i: usize) -> f64 {
 
 #[test]
 fn a_gpu_and_the_cpu_send_the_same_bits() {
-    let cases: [(&str, f64, fn(usize) -> f64); 6] = [
+    let cases: [(&str, f64, Field); 6] = [
         ("*", 16.0, smooth),
         ("*", 1.5, smooth),
         ("24,*", 13.0, smooth),
