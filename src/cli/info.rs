@@ -28,7 +28,7 @@ impl Info {
     pub fn print(self) -> ExitCode {
         let mut page = Page::default();
         page.row("transpress", env!("CARGO_PKG_VERSION"));
-        page.row("codecs", "zfp, fp16, bf16");
+        page.row("codecs", "zfp, fp16, bf16, lossless");
         page.row("CPU", cpu_features());
         page.row("ZFP kernels", zfp_kernels());
         for line in gpu::describe() {
