@@ -391,7 +391,7 @@ mod info {
     fn the_machine_and_the_settings() {
         let page = succeed(transpress(&["info"]).env("TRANSPRESS_RATE", "8"));
         assert_eq!(row(&page, "transpress"), env!("CARGO_PKG_VERSION"));
-        assert_eq!(row(&page, "codecs"), "zfp, fp16, bf16");
+        assert_eq!(row(&page, "codecs"), "zfp, fp16, bf16, lossless");
         assert!(row(&page, "CPU").starts_with(std::env::consts::ARCH));
         assert_ne!(row(&page, "GPU"), "");
         assert_eq!(row(&page, "TRANSPRESS_RATE"), "8");
