@@ -2,7 +2,7 @@
 
 use super::unlanes::{self, Group};
 use super::unlines::{self, Words};
-use super::window::{Code, LANES};
+use super::window::LANES;
 use super::{Avx512, double, single};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
@@ -176,11 +176,10 @@ fn fixed<T: Value, S: Shape>(
         count,
     };
     match span {
-        0..=128 => blocks.decode::<T, S, 2>(bmi, headers, planes),
-        129..=256 => blocks.decode::<T, S, 4>(bmi, headers, planes),
-        257..=512 => blocks.decode::<T, S, 8>(bmi, headers, planes),
-        513..=1024 => blocks.decode::<T, S, 16>(bmi, headers, planes),
-        _ => blocks.decode_long::<T, S>(bmi, headers, planes),
+        0..=128 => blocks.decode::<T, S, 2, false>(bmi, headers, planes),
+        129..=256 => blocks.decode::<T, S, 4, false>(bmi, headers, planes),
+        257..=512 => blocks.decode::<T, S, 8, false>(bmi, headers, planes),
+        _ => blocks.decode::<T, S, 8, true>(bmi, headers, planes),
     }
     position + count * bits
 }
@@ -205,7 +204,7 @@ impl Blocks<'_> {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn decode<T: Value, S: Shape, const R: usize>(
+    fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
         &self,
         bmi: Bmi2,
         headers: &mut Headers,
@@ -213,57 +212,12 @@ impl Blocks<'_> {
     ) {
         let group = |first: usize| {
             let places: [_; LANES] = std::array::from_fn(|lane| self.place(first + lane));
-            let code = Code::<R>::load(self.bytes, &places.map(|(start, _)| start / 8));
-            let starts = places.map(|(start, _)| start as u64 % 8);
-            let ends = places.map(|(start, end)| (start % 8 + end - start) as u64);
-            Group::open::<T, S>(code, &starts, &ends, LowestExponent::NONE)
+            let (starts, ends) = (places.map(|(start, _)| start), places.map(|(_, end)| end));
+            Group::<R>::open::<T, S>(self.bytes, &starts, &ends, LowestExponent::NONE)
         };
         let ((first, low), (second, high)) = (group(0), group(LANES));
         let mut groups = [first, second];
-        let groups = &mut groups[..self.count.div_ceil(LANES)];
-        let reached = unlanes::decode::<T, S, R>(groups, bmi, planes);
-        set(headers, low, high, reached);
-    }
-
-    #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn decode_long<T: Value, S: Shape>(
-        &self,
-        bmi: Bmi2,
-        headers: &mut Headers,
-        planes: &mut [Planes; BATCH],
-    ) {
-        let mut copies = [[0; BLOCK_WORDS + 2]; BATCH];
-        let bits = self.bits.min(64 * BLOCK_WORDS);
-        for (i, copy) in copies.iter_mut().enumerate().take(self.count) {
-            range::copy_bits(self.bytes, self.place(i).0, bits, copy);
-        }
-        let (copies, _) = copies.as_chunks::<LANES>();
-        let group = |first: usize| {
-            let copies = &copies[first / LANES];
-            let first_bytes: [*const u8; LANES] =
-                std::array::from_fn(|i| copies[i].as_ptr().cast());
-            let last = std::array::from_fn(|i| {
-                let last: *const u64 = &copies[i][BLOCK_WORDS + 1];
-                last.cast()
-            });
-            // SAFETY: these are the first and the last word of an array.
-            let code = unsafe { Code::in_memory(first_bytes, last) };
-            let ends = std::array::from_fn(|i| {
-                if first + i < self.count {
-                    bits as u64
-                } else {
-                    0
-                }
-            });
-            Group::open::<T, S>(code, &[0; LANES], &ends, LowestExponent::NONE)
-        };
-        let ((first, low), (second, high)) = (group(0), group(LANES));
-        let mut groups = [first, second];
-        let groups = &mut groups[..self.count.div_ceil(LANES)];
-        let reached = unlanes::decode::<T, S, 0>(groups, bmi, planes);
+        let reached = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
         set(headers, low, high, reached);
     }
 }

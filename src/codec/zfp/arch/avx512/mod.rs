@@ -14,6 +14,13 @@ macro_rules! four {
 }
 
 /// As `four`.
+macro_rules! two {
+    (|$i:ident| $e:expr) => {
+        [four!(0, $i, $e), four!(1, $i, $e)]
+    };
+}
+
+/// As `four`.
 macro_rules! eight {
     (|$i:ident| $e:expr) => {
         [
@@ -38,6 +45,7 @@ mod single;
 mod tails;
 mod unlanes;
 mod unlines;
+mod verbatim;
 mod window;
 
 use super::bmi2::Bmi2;
