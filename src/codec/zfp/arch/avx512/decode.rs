@@ -67,16 +67,27 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         };
         let mut places = [None; BATCH];
         let mut targets = Target::all_copied(&mut copies);
-        for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
-            let place = walk.step::<S>();
-            // SAFETY: the block is inside the grid.
-            let first = unsafe { task.first.offset(place.offset) };
-            if place.extents == blocks::whole::<S>() && task.grid.strides[0] == 1 {
-                let strides = [task.grid.strides[1], task.grid.strides[2]];
-                // SAFETY: the caller promised that the grid is writable.
-                *target = unsafe { Target::in_place(first, strides) };
-            } else {
-                *place_of_copy = Some((first, place.extents));
+        let may_be_row = count == BATCH && task.grid.strides[0] == 1;
+        let strides = [task.grid.strides[1], task.grid.strides[2]];
+        if let Some(offset) = may_be_row.then(|| walk.row::<S>(count)).flatten() {
+            for (i, target) in targets.iter_mut().enumerate() {
+                // SAFETY: the blocks are inside the grid, which the caller promised is writable.
+                *target = unsafe {
+                    let first = task.first.offset(offset + 4 * i as isize);
+                    Target::in_place(first, strides)
+                };
+            }
+        } else {
+            for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
+                let place = walk.step::<S>();
+                // SAFETY: the block is inside the grid.
+                let first = unsafe { task.first.offset(place.offset) };
+                if place.extents == blocks::whole::<S>() && task.grid.strides[0] == 1 {
+                    // SAFETY: the caller promised that the grid is writable.
+                    *target = unsafe { Target::in_place(first, strides) };
+                } else {
+                    *place_of_copy = Some((first, place.extents));
+                }
             }
         }
         match words {

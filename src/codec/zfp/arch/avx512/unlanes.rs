@@ -35,9 +35,11 @@ pub struct Group<'a, const R: usize> {
     significant: __m512i,
     /// The blocks that have not stopped.
     active: __mmask8,
-    /// Those that stopped before the plane that makes all of their coefficients significant, and that plane.
+    /// Those that stopped before the plane that makes all of their coefficients significant, that plane, and the
+    /// bits of its tail that may be coefficients; none where it is longer than a window.
     whole: __mmask8,
     whole_at: __m512i,
+    whole_tail: __m512i,
 }
 
 impl<'a, const R: usize> Group<'a, R> {
@@ -87,6 +89,7 @@ impl<'a, const R: usize> Group<'a, R> {
             active,
             whole: 0,
             whole_at: _mm512_setzero_si512(),
+            whole_tail: _mm512_setzero_si512(),
         };
         (group, headers)
     }
@@ -175,13 +178,17 @@ impl<'a, const R: usize> Group<'a, R> {
         }
         let (origin, counts) = (lanes(self.origin), lanes(self.count));
         let (positions, significant) = (lanes(self.position), lanes(self.significant));
-        let whole_at = lanes(self.whole_at);
+        let (whole_at, tails) = (lanes(self.whole_at), lanes(self.whole_tail));
         for lane in ones(self.whole) {
-            let before = significant[lane];
-            let start = (origin[lane] + positions[lane] + before) as usize;
+            let before = significant[lane] as u32;
+            let start = (origin[lane] + positions[lane]) as usize + before as usize;
             let end = self.ends[lane];
-            let tail = decode_any_tail::<S>(self.bytes, start, end, before as u32, bmi);
-            let position = start + tail.length as usize;
+            // The code ends where the last coefficient would be, which is not said.
+            let length = match bmi.select(tails[lane], S::SIZE as u32 - 1 - before) {
+                64 => decode_any_tail::<S>(self.bytes, start, end, before, bmi).length,
+                length => length,
+            };
+            let position = start + length as usize;
             let k = whole_at[lane] as usize + 1;
             let left = (counts[lane] as usize).saturating_sub(k) * S::SIZE;
             let bits = left.min(end.saturating_sub(position));
@@ -380,6 +387,7 @@ fn step<S: Shape, const R: usize, const LONG: bool>(
         group.significant = _mm512_mask_mov_epi64(significant[g], on, now[g]);
         group.whole |= whole[g];
         group.whole_at = _mm512_mask_mov_epi64(group.whole_at, whole[g], here);
+        group.whole_tail = _mm512_mask_mov_epi64(group.whole_tail, whole[g], tails.coefficients[g]);
         let more = _mm512_mask_cmpgt_epi64_mask(on, group.count, _mm512_add_epi64(here, one));
         group.end = _mm512_maskz_mov_epi64(more, end[g]);
         group.active = _mm512_cmplt_epi64_mask(next[g], group.end);

@@ -41,6 +41,11 @@ fn store(v: __m512i, planes: &mut Planes, at: usize) {
     let planes: *mut Planes = planes;
     // SAFETY: the same memory; any bytes make words.
     let bytes: &mut [u8; 512] = unsafe { &mut *planes.cast() };
+    if let Some(whole) = bytes.get_mut(at..at + 64) {
+        // SAFETY: 64 writable bytes.
+        unsafe { _mm512_storeu_si512(whole.as_mut_ptr().cast(), v) };
+        return;
+    }
     let rest = bytes.get_mut(at..).unwrap_or(&mut []);
     let there = u64::MAX.unbounded_shr(64u32.saturating_sub(rest.len() as u32));
     // SAFETY: only bytes that are there are written.

@@ -19,26 +19,60 @@ impl<const R: usize> Code<R> {
     )]
     pub fn load(bytes: &[u8], starts: &[usize; LANES]) -> Self {
         const { assert!(R == 2 || R == 4 || R == 8) };
+        let last = starts.iter().fold(0, |last, &start| last.max(start));
+        if last
+            .checked_add(8 * R)
+            .is_some_and(|end| end <= bytes.len())
+        {
+            let first = bytes.as_ptr();
+            // SAFETY: so many bytes from any of the starts on are readable.
+            return unsafe {
+                Self::load_with(
+                    starts,
+                    |at| _mm_loadu_si128(first.add(at).cast()),
+                    |at| _mm256_loadu_si256(first.add(at).cast()),
+                    |at| _mm512_loadu_si512(first.add(at).cast()),
+                )
+            };
+        }
+        Self::load_with(
+            starts,
+            |at| load16(bytes, at),
+            |at| load32(bytes, at),
+            |at| load64(bytes, at),
+        )
+    }
+
+    /// [`Self::load`], given how to load 16, 32 and 64 bytes.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn load_with(
+        starts: &[usize; LANES],
+        load16: impl Fn(usize) -> __m128i,
+        load32: impl Fn(usize) -> __m256i,
+        load64: impl Fn(usize) -> __m512i,
+    ) -> Self {
         let mut registers = [_mm512_setzero_si512(); R];
         match R {
             2 => {
-                for (i, register) in registers.iter_mut().enumerate() {
-                    let [a, b, c, d] = four!(|j| load16(bytes, starts[4 * i + j]));
+                for (register, starts) in registers.iter_mut().zip(starts.as_chunks::<4>().0) {
+                    let [a, b, c, d] = four!(|i| load16(starts[i]));
                     let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
                     let v = _mm512_inserti32x4::<2>(v, c);
                     *register = _mm512_inserti32x4::<3>(v, d);
                 }
             }
             4 => {
-                for (i, register) in registers.iter_mut().enumerate() {
-                    let low = load32(bytes, starts[2 * i]);
-                    let high = load32(bytes, starts[2 * i + 1]);
+                for (register, starts) in registers.iter_mut().zip(starts.as_chunks::<2>().0) {
+                    let (low, high) = (load32(starts[0]), load32(starts[1]));
                     *register = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
                 }
             }
             _ => {
                 for (register, &start) in registers.iter_mut().zip(starts) {
-                    *register = load64(bytes, start);
+                    *register = load64(start);
                 }
             }
         }
