@@ -412,7 +412,7 @@ fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
     let every = boxes.blocks().div_ceil(BLOCK_SAMPLE) | 1;
     let source = message.source.as_ptr();
     let fitted = message.bound.and_then(|bound| {
-        let (streams, head) = fit::read(boxes, message.streams)?;
+        let (streams, head) = fit::read::<T>(boxes, message.streams)?;
         let mode = bound.mode();
         Some((Streams { mode, ..streams }, head))
     });

@@ -8,7 +8,7 @@ use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{Arch, BATCH};
 use crate::codec::zfp::bits::bytes_of;
-use crate::codec::zfp::blocks::{self, Target, Walk};
+use crate::codec::zfp::blocks::{self, Place, Target, Walk};
 use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, Limits};
@@ -79,15 +79,8 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
             }
         } else {
             for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
-                let place = walk.step::<S>();
-                // SAFETY: the block is inside the grid.
-                let first = unsafe { task.first.offset(place.offset) };
-                if place.extents == blocks::whole::<S>() && task.grid.strides[0] == 1 {
-                    // SAFETY: the caller promised that the grid is writable.
-                    *target = unsafe { Target::in_place(first, strides) };
-                } else {
-                    *place_of_copy = Some((first, place.extents));
-                }
+                // SAFETY: the caller's promise, handed on.
+                *place_of_copy = unsafe { aim::<T, S>(task, walk.step::<S>(), target) };
             }
         }
         match words {
@@ -102,6 +95,107 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         }
     }
     position
+}
+
+/// Has a block decoded to where it belongs if it is whole and its rows are contiguous, else to a copy, and says
+/// where that belongs.
+///
+/// # Safety
+/// The values of the grid must be writable while the target is.
+#[inline(always)]
+unsafe fn aim<T: Value, S: Shape>(
+    task: &DecodeTask<T>,
+    place: Place,
+    target: &mut Target<T>,
+) -> Option<(*mut T, [u8; 3])> {
+    let strides = task.grid.strides;
+    // SAFETY: the block is inside the grid.
+    let first = unsafe { task.first.offset(place.offset) };
+    if place.extents != blocks::whole::<S>() || strides[0] != 1 {
+        return Some((first, place.extents));
+    }
+    // SAFETY: the caller's promise, handed on.
+    *target = unsafe { Target::in_place(first, [strides[1], strides[2]]) };
+    None
+}
+
+/// Decodes up to sixteen runs of blocks of varying length side by side. Returns the position after each.
+///
+/// # Safety
+/// As [`range::decode`], for every task; all are of the same stream and grid.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub unsafe fn decode_together<T: Value, S: Shape>(
+    arch: Avx512,
+    tasks: &[DecodeTask<T>],
+) -> Vec<usize> {
+    let Some(task) = tasks.first() else {
+        return Vec::new();
+    };
+    let mut positions = [0; BATCH];
+    for (position, task) in positions.iter_mut().zip(tasks) {
+        *position = task.position;
+    }
+    let mut runs: Vec<Run> = tasks.iter().map(Run::new::<T, S>).collect();
+    let mut headers = Headers::default();
+    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut copies = [[T::default(); 64]; BATCH];
+    loop {
+        let mut places = [None; BATCH];
+        for (place, run) in places.iter_mut().zip(&mut runs) {
+            *place = run.next::<S>();
+        }
+        let there = places.map(|place| place.is_some());
+        if !there.contains(&true) {
+            return positions[..tasks.len()].to_vec();
+        }
+        let mut lanes = Lanes {
+            bytes: bytes_of(task.words),
+            positions: &mut positions,
+            there,
+            lowest: task.limits.lowest,
+        };
+        lanes.decode::<T, S>(arch.bmi(), &mut headers, &mut planes);
+        let mut copied = [None; BATCH];
+        let mut targets = Target::all_copied(&mut copies);
+        for ((target, copied), place) in targets.iter_mut().zip(&mut copied).zip(places) {
+            if let Some(place) = place {
+                // SAFETY: the caller's promise, handed on.
+                *copied = unsafe { aim::<T, S>(task, place, target) };
+            }
+        }
+        inverse::<T, S>(&headers, &planes, &mut targets);
+        for (copied, copy) in copied.iter().zip(&copies) {
+            if let Some((first, extents)) = *copied {
+                // SAFETY: the block is inside the grid, which the caller promised is writable.
+                unsafe { blocks::scatter::<T, S>(first, &task.grid.strides, extents, copy) };
+            }
+        }
+    }
+}
+
+/// A run of blocks.
+struct Run<'a> {
+    left: usize,
+    walk: Walk<'a>,
+}
+
+impl<'a> Run<'a> {
+    fn new<T: Value, S: Shape>(task: &'a DecodeTask<T>) -> Self {
+        Run {
+            left: task.blocks.len(),
+            walk: Walk::new::<S>(&task.grid, task.blocks.start),
+        }
+    }
+
+    /// The next block, if there is one.
+    #[inline(always)]
+    fn next<S: Shape>(&mut self) -> Option<Place> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.walk.step::<S>())
+    }
 }
 
 #[inline]
@@ -193,6 +287,48 @@ fn fixed<T: Value, S: Shape>(
         _ => blocks.decode::<T, S, 8, true>(bmi, headers, planes),
     }
     position + count * bits
+}
+
+/// Where sixteen runs of blocks of varying length are.
+struct Lanes<'a> {
+    bytes: &'a [u8],
+    /// The bit that the next block of each starts at,
+    positions: &'a mut [usize; BATCH],
+    /// if there is one.
+    there: [bool; BATCH],
+    lowest: LowestExponent,
+}
+
+impl Lanes<'_> {
+    /// Headers and planes of the next block of each.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn decode<T: Value, S: Shape>(
+        &mut self,
+        bmi: Bmi2,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) {
+        // Longer than any block; it ends when it has all its planes.
+        const ENDLESS: usize = 1 << 32;
+        let group = |first: usize| {
+            let starts: [usize; LANES] = std::array::from_fn(|lane| self.positions[first + lane]);
+            let ends = std::array::from_fn(|lane| {
+                starts[lane] + if self.there[first + lane] { ENDLESS } else { 0 }
+            });
+            Group::<8>::open::<T, S>(self.bytes, &starts, &ends, self.lowest)
+        };
+        let ((first, low), (second, high)) = (group(0), group(LANES));
+        let mut groups = [first, second];
+        let reached = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
+        set(headers, low, high, reached);
+        let halves = self.positions.as_chunks_mut::<LANES>().0;
+        for (positions, group) in halves.iter_mut().zip(&groups) {
+            *positions = group.next();
+        }
+    }
 }
 
 /// Up to sixteen blocks of equal length, one after the other.

@@ -165,19 +165,28 @@ impl<'a, const R: usize> Group<'a, R> {
         self.code = Code::load(self.bytes, &starts);
     }
 
+    /// The bits of `bytes` after the blocks.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    pub fn next(&self) -> [usize; LANES] {
+        lanes(_mm512_add_epi64(self.origin, self.position)).map(|next| next as usize)
+    }
+
     /// Copies the planes of blocks all of whose coefficients are significant. Returns how many planes there are
     /// now at most.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn copy_rest<S: Shape>(&self, bmi: Bmi2, planes: &mut [Planes; LANES]) -> usize {
+    fn copy_rest<S: Shape>(&mut self, bmi: Bmi2, planes: &mut [Planes; LANES]) -> usize {
         let mut most = 0;
         if self.whole == 0 {
             return most;
         }
         let (origin, counts) = (lanes(self.origin), lanes(self.count));
-        let (positions, significant) = (lanes(self.position), lanes(self.significant));
+        let (mut positions, significant) = (lanes(self.position), lanes(self.significant));
         let (whole_at, tails) = (lanes(self.whole_at), lanes(self.whole_tail));
         for lane in ones(self.whole) {
             let before = significant[lane] as u32;
@@ -200,7 +209,9 @@ impl<'a, const R: usize> Group<'a, R> {
                 k * S::SIZE / 8,
             );
             most = most.max(k + bits.div_ceil(S::SIZE));
+            positions[lane] = (position + bits) as u64 - origin[lane];
         }
+        self.position = vector64(&positions);
         most
     }
 }
@@ -238,7 +249,7 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
         k += 1;
     }
     let mut most = k;
-    for (group, planes) in groups.iter().zip(planes) {
+    for (group, planes) in groups.iter_mut().zip(planes) {
         most = most.max(group.copy_rest::<S>(bmi, planes));
     }
     (most as u32).min(T::Int::BITS)
@@ -306,7 +317,8 @@ fn short_steps<S: Shape, const R: usize>(
         k += 1;
     }
     for g in 0..2 {
-        groups[g].position = position[g];
+        let before = groups[g].position;
+        groups[g].position = _mm512_mask_mov_epi64(before, active[g], position[g]);
         groups[g].significant = significant[g];
     }
     k
