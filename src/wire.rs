@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 /// Bytes of the header, a multiple of 8 so that the payload is aligned.
 pub const HEADER_BYTES: usize = 48;
 const MAGIC: u32 = u32::from_le_bytes(*b"TPRS");
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Bytes on the wire of a compressed message of `count` values at `rate` bits each. Both ends know both
 /// numbers, so no size has to be exchanged.

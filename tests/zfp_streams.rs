@@ -3,7 +3,10 @@
 mod zfp_judge;
 
 use proptest::prelude::*;
-use transpress::codec::zfp::{Arch, DecodeJob, EncodeJob, Grid, Mode, decode, encode};
+use transpress::codec::zfp::{
+    Arch, DecodeJob, EncodeJob, Grid, Mode, SEGMENTS, Segments, decode, decode_on, encode,
+    encode_in_segments,
+};
 use zfp_judge::*;
 
 /// What the values look like.
@@ -233,6 +236,73 @@ fn quiet_blocks_are_zeros<T: Scalar>(
     Ok(())
 }
 
+/// What is decoded of a stream whose parts are said to be these, and whether they are.
+fn values_by_segments<T: Scalar>(
+    arch: Arch,
+    words: &[u64],
+    blank: &Field<T>,
+    mode: Mode,
+    segments: Segments,
+    threads: usize,
+) -> (Vec<u64>, bool) {
+    let mut values = blank.clone();
+    let job = DecodeJob {
+        target: &mut values.values[values.first],
+        grid: values.grid,
+        stream: words.as_ptr(),
+        words: words.len(),
+        mode,
+        segments: Some(segments),
+    };
+    // SAFETY: the grid lies inside the field, and the stream in `words`.
+    let whole = unsafe { decode_on(arch, &[job], threads) }[0];
+    (values.bits(), whole)
+}
+
+/// A stream's parts, side by side: the stream as ever, and its values; and `lies` about them do no harm.
+fn same_in_segments<T: Scalar>(
+    field: &Field<T>,
+    mode: Mode,
+    lies: Segments,
+) -> Result<(), TestCaseError> {
+    let (expected, _) = our_stream(Arch::best(), field, mode, 1);
+    let mut words = vec![0; largest_stream(&field.grid, mode)];
+    let job = EncodeJob {
+        source: field.pointer(),
+        grid: field.grid,
+        stream: words.as_mut_ptr(),
+        words: words.len(),
+        mode,
+    };
+    // SAFETY: the grid lies inside the field, the stream in its words.
+    let (encoded, segments) = unsafe { encode_in_segments(&job) };
+    words.truncate(encoded.words);
+    prop_assert!(words == expected);
+    let blank = field.filled(T::of(-123.0));
+    let (plain, whole) = our_values(Arch::best(), &words, &blank, mode, 1);
+    prop_assert!(whole);
+    let mut wrong = None;
+    for arch in Arch::all() {
+        for threads in [1, 2, 3] {
+            let by = |segments| values_by_segments(arch, &words, &blank, mode, segments, threads);
+            let (values, whole) = by(segments);
+            prop_assert!(
+                whole,
+                "{:?}, {} threads: {:?} {:?}",
+                arch,
+                threads,
+                segments,
+                encoded
+            );
+            prop_assert!(values == plain.bits(), "{:?}, {} threads", arch, threads);
+            let lied = by(lies);
+            prop_assert_eq!(lied.1, lies == segments);
+            prop_assert!(*wrong.get_or_insert(lied.clone()) == lied, "{:?}", arch);
+        }
+    }
+    Ok(())
+}
+
 /// Several jobs of either mode on several threads: what one thread makes of each alone.
 fn same_on_threads<T: Scalar>(
     fields: &[Field<T>],
@@ -264,6 +334,7 @@ fn same_on_threads<T: Scalar>(
             stream: stream.as_ptr(),
             words: encoded.words,
             mode,
+            segments: None,
         })
         .collect();
     // SAFETY: as above.
@@ -277,6 +348,32 @@ fn same_on_threads<T: Scalar>(
         prop_assert!(values.bits() == blanks[i].bits());
     }
     Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn streams_are_decoded_in_segments(
+        extents in prop::collection::vec(1usize..30, 1..4),
+        long in 1usize..60,
+        look in prop::sample::select(&LOOKS[..]),
+        strided in any::<bool>(),
+        exponent in -30i32..10,
+        bits in prop::array::uniform16(0u32..3000),
+        huge in 0usize..2 * SEGMENTS,
+        seed in any::<u64>(),
+    ) {
+        let mut extents = extents;
+        extents[0] *= if extents.len() == 1 { 40 * long } else { long.div_ceil(8) };
+        let mut lies = Segments(bits);
+        if let Some(bits) = lies.0.get_mut(huge) {
+            *bits = u32::MAX;
+        }
+        let mode = Mode::Bound { exponent, quiet: i16::MIN.into() };
+        same_in_segments(&field::<f32>(&extents, look, strided, seed), mode, lies)?;
+        same_in_segments(&field::<f64>(&extents, look, strided, seed), mode, lies)?;
+    }
 }
 
 proptest! {

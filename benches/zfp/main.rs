@@ -283,6 +283,7 @@ impl<T: Scalar + ZfpScalar> Bench<T> {
                     stream: self.words.as_ptr(),
                     words: stream_words(&grid, block_bits),
                     mode,
+                    segments: None,
                 };
                 // SAFETY: the grid is the whole of `back`, the stream lies in `words`.
                 unsafe { decode_on(arch, &[job], threads) };

@@ -1,6 +1,6 @@
 //! Axes → the boxes that ZFP codes, and the bits that each block gets.
 
-use super::zfp::{DecodeJob, EncodeJob, Grid, Mode, Value, stream_words};
+use super::zfp::{DecodeJob, EncodeJob, Grid, Mode, Segments, Value, stream_words};
 use crate::codec::Element;
 use crate::layout::{Axes, Kind};
 
@@ -15,11 +15,12 @@ pub struct Boxes {
     block_bits: u32,
 }
 
-/// How the streams of a message are coded, and their lengths in words.
+/// How the streams of a message are coded, their lengths in words, and their parts, of those where they are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Streams {
     pub mode: Mode,
     pub words: Vec<usize>,
+    pub segments: Vec<Option<Segments>>,
 }
 
 impl Boxes {
@@ -78,6 +79,7 @@ impl Boxes {
                 block_bits: self.block_bits,
             },
             words,
+            segments: vec![None; self.len()],
         }
     }
 
@@ -148,7 +150,8 @@ impl Boxes {
             .grids
             .iter()
             .zip(&streams.words)
-            .map(|(&(offset, grid), &words)| {
+            .zip(&streams.segments)
+            .map(|((&(offset, grid), &words), &segments)| {
                 let (stream, after) = rest.split_at_checked(words)?;
                 rest = after;
                 Some(DecodeJob {
@@ -158,6 +161,7 @@ impl Boxes {
                     stream: stream.as_ptr(),
                     words,
                     mode: streams.mode,
+                    segments,
                 })
             });
         places.collect::<Option<_>>().unwrap_or_default()

@@ -263,7 +263,7 @@ fn zfp_jobs<T: Float>(
 ) -> Vec<DecodeJob<T>> {
     let boxes = &plan.boxes;
     let streams = if fitted {
-        fit::read(boxes, words)
+        fit::read::<T>(boxes, words)
     } else {
         Some((boxes.even(), 0))
     };

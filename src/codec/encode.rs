@@ -472,7 +472,7 @@ fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
     let every = sample_step(boxes);
     let source = message.source.as_ptr();
     let fitted = message.bound.and_then(|bound| {
-        let (streams, head) = fit::read(boxes, message.streams)?;
+        let (streams, head) = fit::read::<T>(boxes, message.streams)?;
         let mode = bound.mode();
         Some((Streams { mode, ..streams }, head))
     });

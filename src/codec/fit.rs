@@ -5,13 +5,14 @@
 //! busy ones. The message has the same length all the same.
 //!
 //! The bound, a power of two, leads the streams: one word with its exponent, then one with the length in
-//! words of each stream.
+//! words of each stream, then for each long one eight words with the lengths in bits of its sixteen parts, so that
+//! these can be decoded side by side.
 
 use super::bound::Bound;
 use super::boxes::{Boxes, Streams};
 use super::float::Float;
 use super::scale::exponent_of;
-use super::zfp;
+use super::zfp::{self, Grid, SEGMENTS, Segments, Value};
 use std::cell::Cell;
 
 /// A bound that fits is kept for the next message of its kind unless it leaves so many bits per value.
@@ -119,31 +120,73 @@ fn try_bound<T: Float>(
     bound: Bound,
     room: &mut [u64],
 ) -> Option<usize> {
-    let (head, mut rest) = room.split_at_mut_checked(1 + boxes.len())?;
-    head[0] = bound.exponent as u16 as u64;
-    for (index, length) in head[1..].iter_mut().enumerate() {
+    let (head, mut rest) = room.split_at_mut_checked(head_words::<T>(boxes))?;
+    let (exponent, head) = head.split_first_mut()?;
+    *exponent = bound.exponent as u16 as u64;
+    let (lengths, indices) = head.split_at_mut(boxes.len());
+    let mut indices = indices.chunks_exact_mut(INDEX_WORDS);
+    for (index, length) in lengths.iter_mut().enumerate() {
         // SAFETY: `values` are those of the whole message.
         let mut job = unsafe { boxes.encode_job(index, values.as_ptr(), bound.mode()) };
         (job.stream, job.words) = (rest.as_mut_ptr(), rest.len());
         // SAFETY: the job reads `values` and writes to `rest`.
-        let done = unsafe { zfp::encode(&[job], 1) };
-        let done = done
-            .first()
-            .filter(|done| !done.overflow && done.nonfinite_blocks == 0)?;
+        let (done, segments) = unsafe { zfp::encode_in_segments(&job) };
+        if done.overflow || done.nonfinite_blocks > 0 {
+            return None;
+        }
         *length = done.words as u64;
+        if Segments::are_known::<T>(&job.grid) {
+            write_index(&segments, indices.next()?);
+        }
         rest = std::mem::take(&mut rest).get_mut(done.words..)?;
     }
     Some(rest.len())
 }
 
+/// Words of the lengths of a stream's parts.
+const INDEX_WORDS: usize = SEGMENTS / 2;
+
+/// The bound, the lengths of the streams, and those of the parts of long streams.
+fn head_words<T: Value>(boxes: &Boxes) -> usize {
+    let index = |(_, grid): &(usize, Grid)| {
+        if Segments::are_known::<T>(grid) {
+            INDEX_WORDS
+        } else {
+            0
+        }
+    };
+    1 + boxes.len() + boxes.grids().iter().map(index).sum::<usize>()
+}
+
+fn write_index(segments: &Segments, words: &mut [u64]) {
+    for (word, pair) in words.iter_mut().zip(segments.0.chunks_exact(2)) {
+        *word = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+    }
+}
+
+fn read_index(words: &[u64]) -> Segments {
+    Segments(std::array::from_fn(|i| {
+        (words[i / 2] >> (32 * (i % 2))) as u32
+    }))
+}
+
 /// The streams that [`encode`] wrote, and the words of their head. `None` where they cannot be.
-pub fn read(boxes: &Boxes, words: &[u64]) -> Option<(Streams, usize)> {
-    let head = words.get(..1 + boxes.len())?;
-    let streams = head[1..].iter().map(|&length| usize::try_from(length).ok());
+pub fn read<T: Value>(boxes: &Boxes, words: &[u64]) -> Option<(Streams, usize)> {
+    let head = words.get(..head_words::<T>(boxes))?;
+    let (exponent, rest) = head.split_first()?;
+    let (lengths, indices) = rest.split_at(boxes.len());
+    let lengths = lengths.iter().map(|&length| usize::try_from(length).ok());
+    let mut indices = indices.chunks_exact(INDEX_WORDS).map(read_index);
+    let segments = boxes.grids().iter().map(|(_, grid)| {
+        Segments::are_known::<T>(grid)
+            .then(|| indices.next())
+            .flatten()
+    });
     Some((
         Streams {
-            mode: Bound::of_exponent(head[0] as u16 as i16).mode(),
-            words: streams.collect::<Option<_>>()?,
+            mode: Bound::of_exponent(*exponent as u16 as i16).mode(),
+            words: lengths.collect::<Option<_>>()?,
+            segments: segments.collect(),
         },
         head.len(),
     ))
@@ -184,7 +227,7 @@ mod tests {
             assert_eq!(found, exponent, "from {hint}");
         }
 
-        let (streams, head) = read(&boxes, &room).unwrap();
+        let (streams, head) = read::<f32>(&boxes, &room).unwrap();
         let mut back = vec![0f32; 8000];
         // SAFETY: `back` has room for the message.
         let jobs = unsafe { boxes.decode_jobs(back.as_mut_ptr(), &streams, &room[head..]) };
@@ -210,11 +253,11 @@ mod tests {
     #[test]
     fn lengths_beyond_the_payload_give_no_jobs() {
         let boxes = Boxes::new(Element::F32, 100, &vec![], 60).unwrap();
-        let (streams, head) = read(&boxes, &[0, u64::MAX, 0]).unwrap();
+        let (streams, head) = read::<f32>(&boxes, &[0, u64::MAX, 0]).unwrap();
         let mut back = [0f32; 100];
         // SAFETY: `back` has room for the message.
         assert!(unsafe { boxes.decode_jobs(back.as_mut_ptr(), &streams, &[0; 1]) }.is_empty());
         assert_eq!(head, 2);
-        assert!(read(&boxes, &[0]).is_none());
+        assert!(read::<f32>(&boxes, &[0]).is_none());
     }
 }

@@ -231,6 +231,7 @@ pub fn our_values<T: Scalar>(
         stream: words.as_ptr(),
         words: words.len(),
         mode,
+        segments: None,
     };
     // SAFETY: the grid lies inside the field, and the stream in `words`.
     let whole = unsafe { decode_on(arch, &[job], threads) }[0];

@@ -2,11 +2,13 @@
 //!
 //! At fixed rate a block's place in the stream is known, so pieces that start on whole words are
 //! independent. With an accuracy only the order of the blocks is: a piece is encoded into words of its
-//! own and appended when it is its turn, and a stream is decoded by one thread.
+//! own and appended when it is its turn, and a stream is decoded by one thread unless it is known where its parts
+//! start.
 
 use super::arch::Kind;
 use super::bits::BitWriter;
 use super::range::{DecodeTask, EncodeTask, Limits};
+use super::segments::{SEGMENTS, Segments, longest_block};
 use super::{DecodeJob, EncodeJob, Encoded, Grid, Mode, Value, stream_words};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +41,7 @@ fn cut(job: usize, grid: &Grid, mode: Mode, threads: usize) -> impl Iterator<Ite
 
 /// Does every piece, on up to `threads` threads, this one among them, and returns what each came to. A
 /// thread that cannot be had is done without.
-fn run<R: Send>(pieces: &[Piece], threads: usize, work: impl Fn(&Piece) -> R + Sync) -> Vec<R> {
+fn run<P: Sync, R: Send>(pieces: &[P], threads: usize, work: impl Fn(&P) -> R + Sync) -> Vec<R> {
     if threads <= 1 || pieces.len() <= 1 {
         return pieces.iter().map(work).collect();
     }
@@ -82,8 +84,8 @@ unsafe impl<J> Send for Shared<'_, J> {}
 unsafe impl<J> Sync for Shared<'_, J> {}
 
 impl<J> Shared<'_, J> {
-    fn job(&self, piece: &Piece) -> &J {
-        &self.0[piece.job]
+    fn job(&self, index: usize) -> &J {
+        &self.0[index]
     }
 }
 
@@ -120,7 +122,7 @@ pub unsafe fn encode<T: Value>(arch: Kind, jobs: &[EncodeJob<T>], threads: usize
     let shared = Shared(jobs);
     // SAFETY: the caller's promise, handed on.
     let coded = run(&pieces, threads, |piece| unsafe {
-        encode_piece(arch, shared.job(piece), piece)
+        encode_piece(arch, shared.job(piece.job), piece)
     });
     let mut coded = pieces.iter().zip(coded).peekable();
     jobs.iter()
@@ -189,12 +191,6 @@ unsafe fn encode_piece<T: Value>(arch: Kind, job: &EncodeJob<T>, piece: &Piece) 
     }
 }
 
-/// A bound on the bits of a block: every bit of every plane, one more a plane, two more a coefficient.
-fn longest_block<T: Value>(dims: u8) -> usize {
-    let (size, planes) = (1 << (2 * dims), 8 * size_of::<T>());
-    T::HEADER_BITS as usize + planes * (size + 1) + 2 * size
-}
-
 /// Puts the pieces of one job together.
 fn join(pieces: impl Iterator<Item = Coded>, stream: &mut [u64]) -> Encoded {
     let mut encoded = Encoded::default();
@@ -216,6 +212,83 @@ fn join(pieces: impl Iterator<Item = Coded>, stream: &mut [u64]) -> Encoded {
 }
 
 /// # Safety
+/// As [`super::encode_in_segments`].
+pub unsafe fn encode_in_segments<T: Value>(arch: Kind, job: &EncodeJob<T>) -> (Encoded, Segments) {
+    // SAFETY: the caller promised that the stream's words are ours to write.
+    let mut writer = BitWriter::new(unsafe { words_mut(job.stream, 0..job.words) });
+    let mut encoded = Encoded::default();
+    let mut segments = Segments([0; SEGMENTS]);
+    for (index, bits) in segments.0.iter_mut().enumerate() {
+        let start = writer.position();
+        let task = EncodeTask {
+            first: job.source,
+            grid: job.grid,
+            blocks: Segments::blocks(&job.grid, index),
+            limits: Limits::of(job.mode),
+        };
+        // SAFETY: the caller's promise, handed on.
+        encoded.nonfinite_blocks += unsafe { arch.encode(&task, &mut writer) };
+        *bits = (writer.position() - start) as u32;
+    }
+    let words = writer.finish();
+    encoded.words = words.unwrap_or(0);
+    encoded.overflow = words.is_none();
+    (encoded, segments)
+}
+
+/// Some blocks of one job, one after the other in its stream, and the bit that they end at, if that is known.
+struct Run {
+    blocks: Range<usize>,
+    position: usize,
+    end: Option<usize>,
+}
+
+/// What a thread decodes at a time: runs of blocks of one job, which may go side by side.
+struct Share {
+    job: usize,
+    runs: Vec<Run>,
+}
+
+/// Cuts a job into what threads take.
+fn share_out<T: Value>(index: usize, job: &DecodeJob<T>, threads: usize) -> Vec<Share> {
+    let share = |runs| Share { job: index, runs };
+    match (job.mode, job.segments) {
+        (Mode::Rate { block_bits }, _) => cut(index, &job.grid, job.mode, threads)
+            .map(|piece| {
+                share(vec![Run {
+                    position: piece.blocks.start * block_bits as usize,
+                    blocks: piece.blocks,
+                    end: None,
+                }])
+            })
+            .collect(),
+        (_, Some(segments)) => {
+            let starts = segments.starts();
+            let mut runs: Vec<Run> = (0..SEGMENTS)
+                .map(|index| Run {
+                    blocks: Segments::blocks(&job.grid, index),
+                    position: starts[index],
+                    end: starts.get(index + 1).copied(),
+                })
+                .collect();
+            let mut shares = Vec::new();
+            let each = SEGMENTS.div_ceil(threads.max(1)).next_multiple_of(2);
+            while !runs.is_empty() {
+                let rest = runs.split_off(each.min(runs.len()));
+                shares.push(share(std::mem::replace(&mut runs, rest)));
+            }
+            shares
+        }
+        // Where a block starts in such a stream, only the one before it tells.
+        (_, None) => vec![share(vec![Run {
+            blocks: 0..job.grid.blocks(),
+            position: 0,
+            end: None,
+        }])],
+    }
+}
+
+/// # Safety
 /// As [`super::decode`].
 pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize) -> Vec<bool> {
     let is_short = |job: &DecodeJob<T>| match job.mode {
@@ -223,36 +296,33 @@ pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize
         Mode::Accuracy { .. } | Mode::Bound { .. } => false,
     };
     let mut whole: Vec<bool> = jobs.iter().map(|job| !is_short(job)).collect();
-    let pieces: Vec<Piece> = (jobs.iter().enumerate())
+    let shares: Vec<Share> = (jobs.iter().enumerate())
         .filter(|&(i, _)| whole[i])
-        .flat_map(|(i, job)| {
-            // Where a block starts in a stream of varying blocks, only the one before it tells.
-            let can_cut = matches!(job.mode, Mode::Rate { .. });
-            cut(i, &job.grid, job.mode, if can_cut { threads } else { 1 })
-        })
+        .flat_map(|(i, job)| share_out(i, job, threads))
         .collect();
     let shared = Shared(jobs);
-    let done = run(&pieces, threads, |piece| {
-        let job = shared.job(piece);
-        let position = match job.mode {
-            Mode::Rate { block_bits } => piece.blocks.start * block_bits as usize,
-            Mode::Accuracy { .. } | Mode::Bound { .. } => 0,
-        };
-        let task = DecodeTask {
-            // SAFETY: the caller promised that the stream's words are readable.
-            words: unsafe { words(job.stream, job.words) },
-            position,
-            limits: Limits::of(job.mode),
-            blocks: piece.blocks.clone(),
-            first: job.target,
-            grid: job.grid,
-        };
+    let done = run(&shares, threads, |share| {
+        let job = shared.job(share.job);
+        let tasks: Vec<DecodeTask<T>> = (share.runs.iter())
+            .map(|run| DecodeTask {
+                // SAFETY: the caller promised that the stream's words are readable.
+                words: unsafe { words(job.stream, job.words) },
+                position: run.position,
+                limits: Limits::of(job.mode),
+                blocks: run.blocks.clone(),
+                first: job.target,
+                grid: job.grid,
+            })
+            .collect();
         // SAFETY: the caller promised that the grid's values are writable.
-        let end = unsafe { arch.decode(&task) };
-        end.div_ceil(64) <= job.words
+        let ends = unsafe { arch.decode_together(&tasks) };
+        let is_right = |(end, run): (usize, &Run)| {
+            end.div_ceil(64) <= job.words && run.end.is_none_or(|expected| end == expected)
+        };
+        ends.into_iter().zip(&share.runs).all(is_right)
     });
-    for (piece, done) in pieces.iter().zip(done) {
-        whole[piece.job] &= done;
+    for (share, done) in shares.iter().zip(done) {
+        whole[share.job] &= done;
     }
     whole
 }

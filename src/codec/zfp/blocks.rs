@@ -361,12 +361,35 @@ impl<'a, T: Value> Target<'a, T> {
         })
     }
 
+    /// Whether each block follows the one before it along x, in the same rows.
+    #[inline(always)]
+    pub fn are_in_a_row(targets: &[Self; 4]) -> bool {
+        let [first, ..] = targets;
+        (targets.iter().zip(0..)).all(|(target, i)| {
+            target.first == first.first.wrapping_add(4 * i) && target.strides == first.strides
+        })
+    }
+
+    /// [`Self::row`] of this block and the three that follow it.
+    ///
+    /// # Safety
+    /// It must be the first of four blocks that [`Self::are_in_a_row`].
+    #[inline(always)]
+    pub unsafe fn long_row<S: Shape>(&mut self, y: usize, z: usize) -> &mut [T; 16] {
+        // SAFETY: the rows of the four blocks are writable and lie one after the other.
+        unsafe { &mut *self.first.offset(self.row_offset::<S>(y, z)).cast() }
+    }
+
     /// The four values at (0, y, z), for a block of shape `S`.
     #[inline(always)]
     pub fn row<S: Shape>(&mut self, y: usize, z: usize) -> &mut [T; 4] {
-        assert!(4 * y + 16 * z < S::SIZE);
-        let offset = y as isize * self.strides[0] + z as isize * self.strides[1];
         // SAFETY: the row lies inside the block, which whoever made `self` promised is writable.
-        unsafe { &mut *self.first.offset(offset).cast() }
+        unsafe { &mut *self.first.offset(self.row_offset::<S>(y, z)).cast() }
+    }
+
+    #[inline(always)]
+    fn row_offset<S: Shape>(&self, y: usize, z: usize) -> isize {
+        assert!(4 * y + 16 * z < S::SIZE);
+        y as isize * self.strides[0] + z as isize * self.strides[1]
     }
 }

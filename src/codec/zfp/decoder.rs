@@ -226,7 +226,7 @@ fn decode_ones(window: u64, room: u32) -> Tail {
 /// One plane, a bit at a time: for a code that is too long for the window.
 #[cold]
 #[inline(never)]
-fn decode_plane_bitwise<S: Shape>(
+pub fn decode_plane_bitwise<S: Shape>(
     bytes: &[u8],
     mut position: usize,
     end: usize,

@@ -13,12 +13,14 @@ mod line;
 mod planes;
 mod range;
 mod sample;
+mod segments;
 mod shape;
 mod transform;
 mod value;
 
 #[doc(hidden)]
 pub use arch::Kind as Arch;
+pub use segments::{SEGMENTS, Segments};
 pub use value::Value;
 
 /// A box of values in memory, up to three axes, x fastest.
@@ -80,6 +82,8 @@ pub struct DecodeJob<T> {
     pub stream: *const u64,
     pub words: usize,
     pub mode: Mode,
+    /// The parts of a stream of blocks of varying length, where they are known.
+    pub segments: Option<Segments>,
 }
 
 /// What encoding one job came to.
@@ -119,8 +123,17 @@ pub unsafe fn encode<T: Value>(jobs: &[EncodeJob<T>], threads: usize) -> Vec<Enc
     unsafe { encode_on(Arch::best(), jobs, threads) }
 }
 
-/// Decodes every job, on up to `threads` threads. `false` where a stream was too short for its grid;
-/// the values of that grid then mean nothing.
+/// [`encode`] of one job with an accuracy, on this thread; also says what the parts of the stream are.
+///
+/// # Safety
+/// As [`encode`].
+pub unsafe fn encode_in_segments<T: Value>(job: &EncodeJob<T>) -> (Encoded, Segments) {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { batch::encode_in_segments(Arch::best(), job) }
+}
+
+/// Decodes every job, on up to `threads` threads. `false` where a stream was too short for its grid, or its parts
+/// are not what was said; the values of that grid then mean nothing.
 ///
 /// # Safety
 /// For each job, every value of the grid must be writable, the `words` words of the stream readable,

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use transpress::codec::zfp::{Arch, DecodeJob, Grid, Mode, Value, decode_on};
+use transpress::codec::zfp::{Arch, DecodeJob, Grid, Mode, Segments, Value, decode_on};
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, body)) = data.split_first_chunk::<8>() else {
@@ -44,6 +44,9 @@ fn decode<T: Value + From<f32> + Into<f64>>(head: &[u8; 8], body: &[u8]) {
         .chunks_exact(8)
         .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
         .collect();
+    // With an accuracy the stream may come with what its parts are said to be.
+    let segment = |i: usize| body.get(i).map_or(0, |&byte| u32::from(byte)) << (head[7] >> 1 & 31);
+    let segments = (head[7] & 1 == 1).then(|| Segments(std::array::from_fn(segment)));
     let blank: T = 7.0f32.into();
     let mut first: Option<(Vec<u64>, bool)> = None;
     for arch in Arch::all() {
@@ -54,6 +57,7 @@ fn decode<T: Value + From<f32> + Into<f64>>(head: &[u8; 8], body: &[u8]) {
             stream: words.as_ptr(),
             words: words.len(),
             mode,
+            segments,
         };
         // SAFETY: the grid lies inside the values; the stream in its words.
         let whole = unsafe { decode_on(arch, &[job], 1) }[0];

@@ -158,6 +158,28 @@ impl Kind {
         unsafe { range::encode(scalar::Scalar, task, writer) }
     }
 
+    /// Decodes runs of blocks of one stream, side by side if this kind of machine can. Returns the position after
+    /// each.
+    ///
+    /// # Safety
+    /// As [`range::decode`], for every task; their blocks must not be the same.
+    pub unsafe fn decode_together<T: Value>(self, tasks: &[DecodeTask<T>]) -> Vec<usize> {
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx512
+            && let Some(arch) = avx512::Avx512::new()
+            && let [first, _, ..] = tasks
+            && first.grid.dims > 1
+        {
+            // SAFETY: the caller's promise, handed on; `arch` proves that the machine has the instructions.
+            return unsafe { avx512::decode_together(arch, tasks) };
+        }
+        // SAFETY: the caller's promise, handed on.
+        tasks
+            .iter()
+            .map(|task| unsafe { self.decode(task) })
+            .collect()
+    }
+
     /// Decodes some blocks; see [`range::decode`]. A kind that this machine is not runs as portable code.
     ///
     /// # Safety

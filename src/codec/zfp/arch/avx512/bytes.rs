@@ -92,7 +92,7 @@ const fn places(kind: Kind) -> Places {
         let (x, y, z) = (i % 4, i / 4 % 4, i / 16);
         places[i] = match kind {
             Kind::Rows => i,
-            Kind::Cube32 => 16 * z + 4 * x + y,
+            Kind::Cube32 => 16 * x + 4 * z + y,
             Kind::Square32 => 16 * y + 4 * x + z,
             Kind::Cube64 => 8 * (4 * (y % 2) + z) + 4 * (y / 2) + x,
             Kind::Square64 => {
@@ -319,14 +319,22 @@ pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_cube32(planes: &Planes, count: u32) -> [__m512i; 4] {
-    by_element32(four!(|i| {
+    let [a, b, c, d] = four!(|i| {
         if count > 8 * i as u32 {
             let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
             CUBE32_NATURAL.apply(bytes_of_bits(groups))
         } else {
             _mm512_setzero_si512()
         }
-    }))
+    });
+    let low = [_mm512_unpacklo_epi8(d, c), _mm512_unpacklo_epi8(b, a)];
+    let high = [_mm512_unpackhi_epi8(d, c), _mm512_unpackhi_epi8(b, a)];
+    [
+        _mm512_unpacklo_epi16(low[0], low[1]),
+        _mm512_unpackhi_epi16(low[0], low[1]),
+        _mm512_unpacklo_epi16(high[0], high[1]),
+        _mm512_unpackhi_epi16(high[0], high[1]),
+    ]
 }
 
 #[inline]

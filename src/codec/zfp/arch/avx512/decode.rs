@@ -2,13 +2,13 @@
 
 use super::unlanes::{self, Group};
 use super::unlines::{self, Words};
-use super::window::{Code, LANES};
+use super::window::LANES;
 use super::{Avx512, double, single};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{Arch, BATCH};
 use crate::codec::zfp::bits::bytes_of;
-use crate::codec::zfp::blocks::{self, Target, Walk};
+use crate::codec::zfp::blocks::{self, Place, Target, Walk};
 use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, Limits};
@@ -67,16 +67,20 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         };
         let mut places = [None; BATCH];
         let mut targets = Target::all_copied(&mut copies);
-        for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
-            let place = walk.step::<S>();
-            // SAFETY: the block is inside the grid.
-            let first = unsafe { task.first.offset(place.offset) };
-            if place.extents == blocks::whole::<S>() && task.grid.strides[0] == 1 {
-                let strides = [task.grid.strides[1], task.grid.strides[2]];
-                // SAFETY: the caller promised that the grid is writable.
-                *target = unsafe { Target::in_place(first, strides) };
-            } else {
-                *place_of_copy = Some((first, place.extents));
+        let may_be_row = count == BATCH && task.grid.strides[0] == 1;
+        let strides = [task.grid.strides[1], task.grid.strides[2]];
+        if let Some(offset) = may_be_row.then(|| walk.row::<S>(count)).flatten() {
+            for (i, target) in targets.iter_mut().enumerate() {
+                // SAFETY: the blocks are inside the grid, which the caller promised is writable.
+                *target = unsafe {
+                    let first = task.first.offset(offset + 4 * i as isize);
+                    Target::in_place(first, strides)
+                };
+            }
+        } else {
+            for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
+                // SAFETY: the caller's promise, handed on.
+                *place_of_copy = unsafe { aim::<T, S>(task, walk.step::<S>(), target) };
             }
         }
         match words {
@@ -91,6 +95,107 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         }
     }
     position
+}
+
+/// Has a block decoded to where it belongs if it is whole and its rows are contiguous, else to a copy, and says
+/// where that belongs.
+///
+/// # Safety
+/// The values of the grid must be writable while the target is.
+#[inline(always)]
+unsafe fn aim<T: Value, S: Shape>(
+    task: &DecodeTask<T>,
+    place: Place,
+    target: &mut Target<T>,
+) -> Option<(*mut T, [u8; 3])> {
+    let strides = task.grid.strides;
+    // SAFETY: the block is inside the grid.
+    let first = unsafe { task.first.offset(place.offset) };
+    if place.extents != blocks::whole::<S>() || strides[0] != 1 {
+        return Some((first, place.extents));
+    }
+    // SAFETY: the caller's promise, handed on.
+    *target = unsafe { Target::in_place(first, [strides[1], strides[2]]) };
+    None
+}
+
+/// Decodes up to sixteen runs of blocks of varying length side by side. Returns the position after each.
+///
+/// # Safety
+/// As [`range::decode`], for every task; all are of the same stream and grid.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub unsafe fn decode_together<T: Value, S: Shape>(
+    arch: Avx512,
+    tasks: &[DecodeTask<T>],
+) -> Vec<usize> {
+    let Some(task) = tasks.first() else {
+        return Vec::new();
+    };
+    let mut positions = [0; BATCH];
+    for (position, task) in positions.iter_mut().zip(tasks) {
+        *position = task.position;
+    }
+    let mut runs: Vec<Run> = tasks.iter().map(Run::new::<T, S>).collect();
+    let mut headers = Headers::default();
+    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut copies = [[T::default(); 64]; BATCH];
+    loop {
+        let mut places = [None; BATCH];
+        for (place, run) in places.iter_mut().zip(&mut runs) {
+            *place = run.next::<S>();
+        }
+        let there = places.map(|place| place.is_some());
+        if !there.contains(&true) {
+            return positions[..tasks.len()].to_vec();
+        }
+        let mut lanes = Lanes {
+            bytes: bytes_of(task.words),
+            positions: &mut positions,
+            there,
+            lowest: task.limits.lowest,
+        };
+        lanes.decode::<T, S>(arch.bmi(), &mut headers, &mut planes);
+        let mut copied = [None; BATCH];
+        let mut targets = Target::all_copied(&mut copies);
+        for ((target, copied), place) in targets.iter_mut().zip(&mut copied).zip(places) {
+            if let Some(place) = place {
+                // SAFETY: the caller's promise, handed on.
+                *copied = unsafe { aim::<T, S>(task, place, target) };
+            }
+        }
+        inverse::<T, S>(&headers, &planes, &mut targets);
+        for (copied, copy) in copied.iter().zip(&copies) {
+            if let Some((first, extents)) = *copied {
+                // SAFETY: the block is inside the grid, which the caller promised is writable.
+                unsafe { blocks::scatter::<T, S>(first, &task.grid.strides, extents, copy) };
+            }
+        }
+    }
+}
+
+/// A run of blocks.
+struct Run<'a> {
+    left: usize,
+    walk: Walk<'a>,
+}
+
+impl<'a> Run<'a> {
+    fn new<T: Value, S: Shape>(task: &'a DecodeTask<T>) -> Self {
+        Run {
+            left: task.blocks.len(),
+            walk: Walk::new::<S>(&task.grid, task.blocks.start),
+        }
+    }
+
+    /// The next block, if there is one.
+    #[inline(always)]
+    fn next<S: Shape>(&mut self) -> Option<Place> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.walk.step::<S>())
+    }
 }
 
 #[inline]
@@ -176,13 +281,54 @@ fn fixed<T: Value, S: Shape>(
         count,
     };
     match span {
-        0..=128 => blocks.decode::<T, S, 2>(bmi, headers, planes),
-        129..=256 => blocks.decode::<T, S, 4>(bmi, headers, planes),
-        257..=512 => blocks.decode::<T, S, 8>(bmi, headers, planes),
-        513..=1024 => blocks.decode::<T, S, 16>(bmi, headers, planes),
-        _ => blocks.decode_long::<T, S>(bmi, headers, planes),
+        0..=128 => blocks.decode::<T, S, 2, false>(bmi, headers, planes),
+        129..=256 => blocks.decode::<T, S, 4, false>(bmi, headers, planes),
+        257..=512 => blocks.decode::<T, S, 8, false>(bmi, headers, planes),
+        _ => blocks.decode::<T, S, 8, true>(bmi, headers, planes),
     }
     position + count * bits
+}
+
+/// Where sixteen runs of blocks of varying length are.
+struct Lanes<'a> {
+    bytes: &'a [u8],
+    /// The bit that the next block of each starts at,
+    positions: &'a mut [usize; BATCH],
+    /// if there is one.
+    there: [bool; BATCH],
+    lowest: LowestExponent,
+}
+
+impl Lanes<'_> {
+    /// Headers and planes of the next block of each.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn decode<T: Value, S: Shape>(
+        &mut self,
+        bmi: Bmi2,
+        headers: &mut Headers,
+        planes: &mut [Planes; BATCH],
+    ) {
+        // Longer than any block; it ends when it has all its planes.
+        const ENDLESS: usize = 1 << 32;
+        let group = |first: usize| {
+            let starts: [usize; LANES] = std::array::from_fn(|lane| self.positions[first + lane]);
+            let ends = std::array::from_fn(|lane| {
+                starts[lane] + if self.there[first + lane] { ENDLESS } else { 0 }
+            });
+            Group::<8>::open::<T, S>(self.bytes, &starts, &ends, self.lowest)
+        };
+        let ((first, low), (second, high)) = (group(0), group(LANES));
+        let mut groups = [first, second];
+        let reached = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
+        set(headers, low, high, reached);
+        let halves = self.positions.as_chunks_mut::<LANES>().0;
+        for (positions, group) in halves.iter_mut().zip(&groups) {
+            *positions = group.next();
+        }
+    }
 }
 
 /// Up to sixteen blocks of equal length, one after the other.
@@ -205,7 +351,7 @@ impl Blocks<'_> {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn decode<T: Value, S: Shape, const R: usize>(
+    fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
         &self,
         bmi: Bmi2,
         headers: &mut Headers,
@@ -213,57 +359,12 @@ impl Blocks<'_> {
     ) {
         let group = |first: usize| {
             let places: [_; LANES] = std::array::from_fn(|lane| self.place(first + lane));
-            let code = Code::<R>::load(self.bytes, &places.map(|(start, _)| start / 8));
-            let starts = places.map(|(start, _)| start as u64 % 8);
-            let ends = places.map(|(start, end)| (start % 8 + end - start) as u64);
-            Group::open::<T, S>(code, &starts, &ends, LowestExponent::NONE)
+            let (starts, ends) = (places.map(|(start, _)| start), places.map(|(_, end)| end));
+            Group::<R>::open::<T, S>(self.bytes, &starts, &ends, LowestExponent::NONE)
         };
         let ((first, low), (second, high)) = (group(0), group(LANES));
         let mut groups = [first, second];
-        let groups = &mut groups[..self.count.div_ceil(LANES)];
-        let reached = unlanes::decode::<T, S, R>(groups, bmi, planes);
-        set(headers, low, high, reached);
-    }
-
-    #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn decode_long<T: Value, S: Shape>(
-        &self,
-        bmi: Bmi2,
-        headers: &mut Headers,
-        planes: &mut [Planes; BATCH],
-    ) {
-        let mut copies = [[0; BLOCK_WORDS + 2]; BATCH];
-        let bits = self.bits.min(64 * BLOCK_WORDS);
-        for (i, copy) in copies.iter_mut().enumerate().take(self.count) {
-            range::copy_bits(self.bytes, self.place(i).0, bits, copy);
-        }
-        let (copies, _) = copies.as_chunks::<LANES>();
-        let group = |first: usize| {
-            let copies = &copies[first / LANES];
-            let first_bytes: [*const u8; LANES] =
-                std::array::from_fn(|i| copies[i].as_ptr().cast());
-            let last = std::array::from_fn(|i| {
-                let last: *const u64 = &copies[i][BLOCK_WORDS + 1];
-                last.cast()
-            });
-            // SAFETY: these are the first and the last word of an array.
-            let code = unsafe { Code::in_memory(first_bytes, last) };
-            let ends = std::array::from_fn(|i| {
-                if first + i < self.count {
-                    bits as u64
-                } else {
-                    0
-                }
-            });
-            Group::open::<T, S>(code, &[0; LANES], &ends, LowestExponent::NONE)
-        };
-        let ((first, low), (second, high)) = (group(0), group(LANES));
-        let mut groups = [first, second];
-        let groups = &mut groups[..self.count.div_ceil(LANES)];
-        let reached = unlanes::decode::<T, S, 0>(groups, bmi, planes);
+        let reached = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
         set(headers, low, high, reached);
     }
 }

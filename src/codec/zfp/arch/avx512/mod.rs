@@ -14,6 +14,13 @@ macro_rules! four {
 }
 
 /// As `four`.
+macro_rules! two {
+    (|$i:ident| $e:expr) => {
+        [four!(0, $i, $e), four!(1, $i, $e)]
+    };
+}
+
+/// As `four`.
 macro_rules! eight {
     (|$i:ident| $e:expr) => {
         [
@@ -38,6 +45,7 @@ mod single;
 mod tails;
 mod unlanes;
 mod unlines;
+mod verbatim;
 mod window;
 
 use super::bmi2::Bmi2;
@@ -160,4 +168,25 @@ pub unsafe fn decode<T: Value>(arch: Avx512, task: &DecodeTask<T>) -> usize {
             _ => decode::decode::<T, Cube>(arch, task),
         }
     }
+}
+
+/// Decodes runs of blocks of one stream, side by side. Returns the position after each.
+///
+/// # Safety
+/// As [`range::decode`], for every task; they must be of the same stream and grid, which has two axes or three.
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub unsafe fn decode_together<T: Value>(arch: Avx512, tasks: &[DecodeTask<T>]) -> Vec<usize> {
+    let tasks = tasks.chunks(BATCH);
+    let decoded = tasks.map(|tasks| {
+        // SAFETY: the caller's promise, handed on.
+        unsafe {
+            match tasks[0].grid.dims {
+                2 => decode::decode_together::<T, Square>(arch, tasks),
+                _ => decode::decode_together::<T, Cube>(arch, tasks),
+            }
+        }
+    });
+    decoded.flatten().collect()
 }

@@ -281,11 +281,7 @@ pub fn inverse<S: Shape>(
     match S::DIMS {
         1 => inverse_lines(headers, &unlines::words_of(planes), targets),
         2 => inverse_squares(headers, planes, targets),
-        _ => {
-            for i in 0..BATCH {
-                inverse_cube(headers.get(i), &planes[i], &mut targets[i]);
-            }
-        }
+        _ => inverse_cubes(headers, planes, targets),
     }
 }
 
@@ -293,21 +289,51 @@ pub fn inverse<S: Shape>(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_cube(header: Header, planes: &Planes, target: &mut Target<f32>) {
-    let v = if header.is_coded() {
-        let v = bytes::join_cube32(planes, header.planes);
-        let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
-        let v = unlift32(transpose_elements(v));
-        let v = unlift32(transpose_lanes(v));
-        let v = transpose_elements(v);
-        let factor = _mm512_set1_ps(factor(header));
-        four!(|i| _mm512_mul_ps(_mm512_cvtepi32_ps(v[i]), factor))
-    } else {
-        [_mm512_setzero_ps(); 4]
-    };
-    for (z, v) in v.into_iter().enumerate() {
-        // SAFETY: these are rows of targets.
-        unsafe { store_rows(v, four!(|y| target.row::<Cube>(y, z).as_mut_ptr())) };
+fn inverse_cubes(headers: &Headers, planes: &[Planes; BATCH], targets: &mut [Target<f32>; BATCH]) {
+    let factors = factors(headers);
+    let most = headers.planes.as_chunks::<4>().0;
+    let planes = planes.as_chunks::<4>().0;
+    let targets = targets.as_chunks_mut::<4>().0;
+    for (i, ((planes, targets), most)) in planes.iter().zip(targets).zip(most).enumerate() {
+        let most = most.iter().fold(0, |most, &count| most.max(count));
+        inverse_four_cubes(planes, most, lane_factors(factors, i), targets);
+    }
+}
+
+/// Four 3-D blocks, of which only the first `count` planes are not zero.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn inverse_four_cubes(
+    planes: &[Planes; 4],
+    count: u32,
+    factors: __m512i,
+    targets: &mut [Target<f32>; 4],
+) {
+    let coded = _mm512_test_epi32_mask(factors, factors);
+    let factors = _mm512_castsi512_ps(_mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX)));
+    // (block)(z), x in lanes, y in elements; then (block)(y), z in elements.
+    let v = four!(|block| {
+        let v = bytes::join_cube32(&planes[block], count);
+        let v = unlift32(four!(|z| bytes::from_negabinary32(v[z])));
+        unlift32(transpose_elements(v))
+    });
+    let in_a_row = Target::are_in_a_row(targets);
+    for y in 0..4 {
+        // (x), blocks in lanes, z in elements; then (z), x in elements.
+        let v = unlift32(transpose_lanes(four!(|block| v[block][y])));
+        for (z, v) in transpose_elements(v).into_iter().enumerate() {
+            let v = _mm512_maskz_mul_ps(coded, _mm512_cvtepi32_ps(v), factors);
+            // SAFETY: these are rows of targets.
+            unsafe {
+                if in_a_row {
+                    _mm512_storeu_ps(targets[0].long_row::<Cube>(y, z).as_mut_ptr(), v);
+                } else {
+                    store_rows(v, four!(|b| targets[b].row::<Cube>(y, z).as_mut_ptr()));
+                }
+            }
+        }
     }
 }
 
@@ -366,9 +392,7 @@ pub fn inverse_lines(headers: &Headers, words: &Words, targets: &mut [Target<f32
     let factors = factors(headers);
     let targets = targets.as_chunks_mut::<4>().0;
     for (r, (v, targets)) in v.into_iter().zip(targets).enumerate() {
-        let r = _mm512_set1_epi32(4 * r as i32);
-        let lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-        let factors = _mm512_permutexvar_epi32(_mm512_add_epi32(r, lane), factors);
+        let factors = lane_factors(factors, r);
         let coded = _mm512_test_epi32_mask(factors, factors);
         let factors = _mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX));
         let values = _mm512_cvtepi32_ps(v);
@@ -391,6 +415,17 @@ fn factors(headers: &Headers) -> __m512i {
     let exponent = _mm512_sub_ps(exponent, _mm512_set1_ps(SCALE));
     let factors = _mm512_castps_si512(_mm512_scalef_ps(_mm512_set1_ps(-1.0), exponent));
     _mm512_maskz_mov_epi32(coded, factors)
+}
+
+/// The factors of four blocks, the `i`th four, each in a lane.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn lane_factors(factors: __m512i, i: usize) -> __m512i {
+    let first = _mm512_set1_epi32(4 * i as i32);
+    let lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    _mm512_permutexvar_epi32(_mm512_add_epi32(first, lane), factors)
 }
 
 /// From integers to values.

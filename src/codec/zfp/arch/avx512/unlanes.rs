@@ -1,13 +1,17 @@
 //! The embedded decoder for 2-D and 3-D blocks, eight blocks in lockstep, one in each 64-bit lane.
 //!
-//! A plane's tail must be decoded to know where the next plane starts; that chain of dependent steps takes longer
-//! than the work of each. So there are two groups of eight that take turns.
+//! Two groups of eight go together, so that the machine has something to do while one waits for the place where
+//! its next planes start. As long as every block's plane is short and whole, a step is a simple one. Then a lane
+//! stops where its block ends, or where all of its coefficients have become significant: from there on planes are
+//! their own code, and are copied when all lanes have stopped.
 
-use super::tails::{self, A_NOT_B_NOT_C, Place};
-use super::window::{Code, LANES, SHOWN};
+use super::tails::{self, A_NOT_B_NOT_C, DECODED};
+use super::verbatim;
+use super::window::{self, Code, LANES, SHOWN};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
+use crate::codec::zfp::decoder::{decode_any_tail, decode_plane_bitwise};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::Shape;
 use crate::codec::zfp::transform::LowestExponent;
@@ -15,36 +19,49 @@ use crate::codec::zfp::value::Int;
 use std::arch::x86_64::*;
 
 /// Eight blocks on their way.
-pub struct Group<const R: usize> {
+pub struct Group<'a, const R: usize> {
+    bytes: &'a [u8],
     code: Code<R>,
-    /// The next bit of each block.
+    /// The bit of `bytes` that the code of each block is loaded from,
+    origin: __m512i,
+    /// from there on, the next bit of each block,
     position: __m512i,
-    /// The bit after each.
+    /// and the bit after its last one; 0 when it has stopped.
     end: __m512i,
+    ends: [usize; LANES],
     /// Bit planes of each.
     count: __m512i,
     /// Coefficients that are significant so far.
     significant: __m512i,
-    /// The first plane of each that is not all zeros.
-    first: [u64; LANES],
+    /// The blocks that have not stopped.
+    active: __mmask8,
+    /// Those that stopped before the plane that makes all of their coefficients significant, that plane, and the
+    /// bits of its tail that may be coefficients; none where it is longer than a window.
+    whole: __mmask8,
+    whole_at: __m512i,
+    whole_tail: __m512i,
 }
 
-impl<const R: usize> Group<R> {
-    /// Reads the headers of the blocks in bits `position..end` of the code.
+impl<'a, const R: usize> Group<'a, R> {
+    /// Reads the headers of the blocks in these bits of `bytes`; none where both are the same.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn open<T: Value, S: Shape>(
-        code: Code<R>,
-        position: &[u64; LANES],
-        end: &[u64; LANES],
+        bytes: &'a [u8],
+        starts: &[usize; LANES],
+        ends: &[usize; LANES],
         lowest: LowestExponent,
     ) -> (Self, [u32; LANES]) {
-        let (position, end) = (vector(position), vector(end));
+        let code = Code::load(bytes, &starts.map(|start| start / 8));
+        let (start, end) = (vector(starts), vector(ends));
+        let position = _mm512_and_si512(start, _mm512_set1_epi64(7));
+        let origin = _mm512_sub_epi64(start, position);
+        let end = _mm512_sub_epi64(end, origin);
         let mask = _mm512_set1_epi64((1 << T::HEADER_BITS) - 1);
         let bits = _mm512_and_si512(code.window(position), mask);
-        let there = _mm512_cmplt_epu64_mask(position, end);
+        let there = _mm512_cmplt_epi64_mask(position, end);
         let one = _mm512_set1_epi64(1);
         let coded = _mm512_mask_test_epi64_mask(there, bits, one);
         let length = _mm512_mask_mov_epi64(one, coded, _mm512_set1_epi64(T::HEADER_BITS.into()));
@@ -58,130 +75,164 @@ impl<const R: usize> Group<R> {
         unsafe { _mm256_storeu_si256(headers.as_mut_ptr().cast(), coded_bits) };
         let count = _mm512_maskz_mov_epi64(coded, count);
         let position = _mm512_mask_add_epi64(position, there, position, length);
-        // A plane of zeros is a 0, as long as no coefficient is significant.
-        let window = code.window(position);
-        let below = _mm512_add_epi64(window, _mm512_set1_epi64(-1));
-        let zeros = _mm512_popcnt_epi64(_mm512_andnot_si512(window, below));
-        let zeros = _mm512_min_epu64(zeros, _mm512_min_epu64(count, _mm512_set1_epi64(SHOWN)));
+        let some = _mm512_test_epi64_mask(count, count);
+        let active = _mm512_mask_cmplt_epi64_mask(some, position, end);
         let group = Group {
+            bytes,
             code,
-            position: _mm512_add_epi64(position, zeros),
-            end,
-            count: _mm512_sub_epi64(count, zeros),
+            origin,
+            position,
+            end: _mm512_maskz_mov_epi64(active, end),
+            ends: *ends,
+            count,
             significant: _mm512_setzero_si512(),
-            first: lanes(zeros),
+            active,
+            whole: 0,
+            whole_at: _mm512_setzero_si512(),
+            whole_tail: _mm512_setzero_si512(),
         };
         (group, headers)
     }
 
-    /// Blocks of which the `k`th plane from the first on is there.
+    /// Bit planes of the blocks that have not stopped, the fewest.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn active(&self, k: u32) -> __mmask8 {
-        _mm512_cmpgt_epu64_mask(self.count, _mm512_set1_epi64(k.into()))
-            & _mm512_cmplt_epu64_mask(self.position, self.end)
+    fn fewest(&self) -> u64 {
+        _mm512_mask_reduce_min_epu64(self.active, self.count)
     }
 
-    /// Decodes the `k`th plane from the first on.
-    #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn step<S: Shape>(&mut self, k: u32, bmi: Bmi2, planes: &mut [Planes; LANES]) {
-        let all = _mm512_set1_epi64(-1);
-        let active = self.active(k);
-        let (position, end, significant) = (self.position, self.end, self.significant);
-        let start = _mm512_mask_add_epi64(position, active, position, significant);
-        let size = _mm512_set1_epi64(S::SIZE as i64);
-        let open = _mm512_mask_cmplt_epu64_mask(active, significant, size);
-        let open = _mm512_mask_cmplt_epu64_mask(open, start, end);
-        let left = _mm512_maskz_sub_epi64(open, end, start);
-        let mut here = self.code.window(position);
-        let window = if S::SIZE == 64 {
-            self.code.window(start)
-        } else {
-            _mm512_srlv_epi64(here, significant)
-        };
-        if S::SIZE == 64 {
-            let shown = _mm512_set1_epi64(SHOWN);
-            if _mm512_mask_cmpgt_epu64_mask(active, significant, shown) != 0 {
-                let middle = _mm512_add_epi64(position, _mm512_set1_epi64(32));
-                let upper = _mm512_slli_epi64::<32>(self.code.window(middle));
-                here = _mm512_mask_mov_epi32(here, 0xaaaa, upper);
-            }
-        }
-        let beyond = _mm512_sllv_epi64(all, _mm512_sub_epi64(end, position));
-        let unknown = _mm512_sllv_epi64(all, significant);
-        let known = _mm512_maskz_ternarylogic_epi64::<A_NOT_B_NOT_C>(active, here, beyond, unknown);
-        let place = Place {
-            open,
-            window,
-            start,
-            left,
-            significant,
-        };
-        let tails = tails::decode::<S>(place);
-        let known = _mm512_or_si512(known, tails.implied);
-        let rows = Rows::new(tails.code, tails.coefficients, significant, known);
-        for (lane, planes) in planes.iter_mut().enumerate() {
-            let plane = self.first[lane] as usize + k as usize;
-            put::<S>(planes, plane, rows.plane(lane, bmi));
-        }
-        self.position = tails.next;
-        self.significant = tails.significant;
-        if S::SIZE == 64 && tails.partial != 0 {
-            self.resume::<S>(k, (tails.partial, tails.in_zeros), bmi, planes);
-        }
-    }
-
-    /// Decodes the rest of tails of which only a part was shown.
+    /// Decodes plane `k` of the blocks of `mask`, whose tails are longer than a window.
+    #[cold]
     #[inline(never)]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn resume<S: Shape>(
-        &mut self,
-        k: u32,
-        (mut partial, mut in_zeros): (__mmask8, __mmask8),
-        bmi: Bmi2,
-        planes: &mut [Planes; LANES],
-    ) {
-        let one = _mm512_set1_epi64(1);
-        while partial != 0 {
-            let window = self.code.window(self.position);
-            // In the middle of a run of zeros, as if the 1 that began it came again.
-            let again = _mm512_mask_add_epi64(window, in_zeros, window, window);
-            let start = _mm512_mask_sub_epi64(self.position, in_zeros, self.position, one);
-            let place = Place {
-                open: partial,
-                window: _mm512_mask_or_epi64(again, in_zeros, again, one),
-                start,
-                left: _mm512_maskz_sub_epi64(partial, self.end, start),
-                significant: self.significant,
-            };
-            let before = self.significant;
-            let tails = tails::decode::<S>(place);
-            let rows = Rows::new(tails.code, tails.coefficients, before, tails.implied);
-            for (lane, planes) in planes.iter_mut().enumerate() {
-                let plane = self.first[lane] as usize + k as usize;
-                planes[plane % 64] |= rows.plane(lane, bmi);
+    fn step_bitwise<S: Shape>(&mut self, k: usize, mask: __mmask8, planes: &mut [Planes; LANES]) {
+        let (origin, counts) = (lanes(self.origin), lanes(self.count));
+        let mut positions = lanes(self.position);
+        let mut significant = lanes(self.significant);
+        let mut ends = lanes(self.end);
+        for lane in ones(mask) {
+            let position = (origin[lane] + positions[lane]) as usize;
+            let end = self.ends[lane];
+            let before = significant[lane] as u32;
+            let (plane, next, now) = decode_plane_bitwise::<S>(self.bytes, position, end, before);
+            put::<S>(&mut planes[lane], k, plane);
+            if now == S::SIZE as u32 {
+                self.whole |= 1 << lane;
+                let here = _mm512_set1_epi64(k as i64);
+                self.whole_at = _mm512_mask_mov_epi64(self.whole_at, 1 << lane, here);
+                continue;
             }
-            self.position = tails.next;
-            self.significant = tails.significant;
-            (partial, in_zeros) = (tails.partial, tails.in_zeros);
+            significant[lane] = now.into();
+            positions[lane] = next as u64 - origin[lane];
+            if next < end && k as u64 + 1 < counts[lane] {
+                ends[lane] = end as u64 - origin[lane];
+                self.active |= 1 << lane;
+            }
         }
+        self.position = vector64(&positions);
+        self.significant = vector64(&significant);
+        self.end = vector64(&ends);
+    }
+
+    /// Sees to it that the next plane of every block is loaded, if as many bytes are.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn load_more(&mut self) {
+        // The last place at which two windows are.
+        let last = _mm512_set1_epi64(8 * (8 * R as i64 - 16) + 7);
+        if _mm512_mask_cmpgt_epi64_mask(self.active, self.position, last) != 0 {
+            self.reload();
+        }
+    }
+
+    #[inline(never)]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn reload(&mut self) {
+        let bit = _mm512_and_si512(self.position, _mm512_set1_epi64(7));
+        let passed = _mm512_maskz_sub_epi64(self.active, self.position, bit);
+        self.position = _mm512_sub_epi64(self.position, passed);
+        self.end = _mm512_sub_epi64(self.end, passed);
+        self.origin = _mm512_add_epi64(self.origin, passed);
+        let starts = lanes(self.origin).map(|start| start as usize / 8);
+        self.code = Code::load(self.bytes, &starts);
+    }
+
+    /// The bits of `bytes` after the blocks.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    pub fn next(&self) -> [usize; LANES] {
+        lanes(_mm512_add_epi64(self.origin, self.position)).map(|next| next as usize)
+    }
+
+    /// Copies the planes of blocks all of whose coefficients are significant. Returns how many planes there are
+    /// now at most.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn copy_rest<S: Shape>(&mut self, bmi: Bmi2, planes: &mut [Planes; LANES]) -> usize {
+        let mut most = 0;
+        if self.whole == 0 {
+            return most;
+        }
+        let (origin, counts) = (lanes(self.origin), lanes(self.count));
+        let (mut positions, significant) = (lanes(self.position), lanes(self.significant));
+        let (whole_at, tails) = (lanes(self.whole_at), lanes(self.whole_tail));
+        for lane in ones(self.whole) {
+            let before = significant[lane] as u32;
+            let start = (origin[lane] + positions[lane]) as usize + before as usize;
+            let end = self.ends[lane];
+            // The code ends where the last coefficient would be, which is not said.
+            let length = match bmi.select(tails[lane], S::SIZE as u32 - 1 - before) {
+                64 => decode_any_tail::<S>(self.bytes, start, end, before, bmi).length,
+                length => length,
+            };
+            let position = start + length as usize;
+            let k = whole_at[lane] as usize + 1;
+            let left = (counts[lane] as usize).saturating_sub(k) * S::SIZE;
+            let bits = left.min(end.saturating_sub(position));
+            verbatim::copy(
+                self.bytes,
+                position,
+                bits,
+                &mut planes[lane],
+                k * S::SIZE / 8,
+            );
+            most = most.max(k + bits.div_ceil(S::SIZE));
+            positions[lane] = (position + bits) as u64 - origin[lane];
+        }
+        self.position = vector64(&positions);
+        most
     }
 }
 
-/// Decodes the bit planes of one or two groups of blocks. Returns the number of planes after which all are zero.
+fn ones(mask: __mmask8) -> impl Iterator<Item = usize> {
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let lane = left.trailing_zeros();
+        left &= left.wrapping_sub(1);
+        (lane < 8).then_some(lane as usize)
+    })
+}
+
+/// Decodes the bit planes of two groups of blocks, which are `LONG` if more than what is loaded of them at once.
+/// Returns the number of planes after which all are zero.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn decode<T: Value, S: Shape, const R: usize>(
-    groups: &mut [Group<R>],
+pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
+    groups: &mut [Group<R>; 2],
     bmi: Bmi2,
     planes: &mut [Planes; BATCH],
 ) -> u32 {
@@ -189,21 +240,176 @@ pub fn decode<T: Value, S: Shape, const R: usize>(
     for planes in &mut *planes {
         planes[..used].fill(0);
     }
-    let (halves, _) = planes.as_chunks_mut::<LANES>();
-    let mut k = 0;
-    while k < T::Int::BITS && groups.iter().any(|group| group.active(k) != 0) {
-        for (group, planes) in groups.iter_mut().zip(&mut *halves) {
-            group.step::<S>(k, bmi, planes);
-        }
+    let planes: *mut [Planes; BATCH] = planes;
+    // SAFETY: the same memory.
+    let planes: &mut [[Planes; LANES]; 2] = unsafe { &mut *planes.cast() };
+    let mut k = short_steps::<S, R>(groups, bmi, planes);
+    while groups[0].active | groups[1].active != 0 {
+        step::<S, R, LONG>(groups, k, bmi, planes);
         k += 1;
     }
-    let first = groups
-        .iter()
-        .flat_map(|group| group.first)
-        .max()
-        .unwrap_or(0);
-    (first as u32 + k).min(T::Int::BITS)
+    let mut most = k;
+    for (group, planes) in groups.iter_mut().zip(planes) {
+        most = most.max(group.copy_rest::<S>(bmi, planes));
+    }
+    (most as u32).min(T::Int::BITS)
 }
+
+/// Decodes planes as long as each block's is whole and within one window of what is loaded, and leaves
+/// coefficients that are not significant. Returns how many.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn short_steps<S: Shape, const R: usize>(
+    groups: &mut [Group<R>; 2],
+    bmi: Bmi2,
+    planes: &mut [[Planes; LANES]; 2],
+) -> usize {
+    let all = _mm512_set1_epi64(-1);
+    let one = _mm512_set1_epi64(1);
+    let size = _mm512_set1_epi64(S::SIZE as i64);
+    let shown = _mm512_set1_epi64(SHOWN);
+    // Code up to here is loaded.
+    let loaded = _mm512_set1_epi64(8 * (8 * R as i64 - 8) + SHOWN);
+    let active = two!(|g| groups[g].active);
+    let limit = two!(|g| _mm512_min_epi64(groups[g].end, loaded));
+    let limit = two!(|g| _mm512_mask_mov_epi64(_mm512_set1_epi64(i64::MAX), active[g], limit[g]));
+    let most = groups[0].fewest().min(groups[1].fewest()).saturating_sub(1) as usize;
+    let mut position = two!(|g| groups[g].position);
+    let mut significant = two!(|g| groups[g].significant);
+    let mut k = 0;
+    if active[0] | active[1] == 0 {
+        return 0;
+    }
+    while k < most {
+        // (Nothing where there is no block.)
+        let here = two!(|g| groups[g].code.masked_window(active[g], position[g]));
+        let window = two!(|g| _mm512_srlv_epi64(here[g], significant[g]));
+        let tails = tails::decode_whole(window);
+        let now = two!(|g| _mm512_add_epi64(significant[g], tails.reach[g]));
+        let next = two!(|g| _mm512_add_epi64(position[g], significant[g]));
+        let next = two!(|g| _mm512_add_epi64(next[g], _mm512_add_epi64(tails.length[g], one)));
+        let bound = two!(|g| _mm512_min_epi64(_mm512_add_epi64(position[g], shown), limit[g]));
+        let mut other = two!(|g| _mm512_cmpgt_epi64_mask(next[g], bound[g]));
+        if S::SIZE < 64 {
+            other = two!(|g| other[g] | _mm512_cmpge_epi64_mask(now[g], size));
+        }
+        if other[0] | other[1] != 0 {
+            break;
+        }
+        let new = two!(|g| _mm512_sllv_epi64(tails.coefficients[g], significant[g]));
+        let unknown = two!(|g| _mm512_sllv_epi64(all, significant[g]));
+        let mask =
+            two!(|g| _mm512_ternarylogic_epi64::<A_OR_NOT_B>(new[g], unknown[g], unknown[g]));
+        let (code, masks) = (two!(|g| lanes(here[g])), two!(|g| lanes(mask[g])));
+        std::hint::black_box((&code, &masks));
+        for g in 0..2 {
+            for lane in 0..LANES {
+                put::<S>(
+                    &mut planes[g][lane],
+                    k,
+                    bmi.extract(code[g][lane], masks[g][lane]),
+                );
+            }
+        }
+        (position, significant) = (next, now);
+        k += 1;
+    }
+    for g in 0..2 {
+        let before = groups[g].position;
+        groups[g].position = _mm512_mask_mov_epi64(before, active[g], position[g]);
+        groups[g].significant = significant[g];
+    }
+    k
+}
+
+/// Decodes plane `k` of every block.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn step<S: Shape, const R: usize, const LONG: bool>(
+    groups: &mut [Group<R>; 2],
+    k: usize,
+    bmi: Bmi2,
+    planes: &mut [[Planes; LANES]; 2],
+) {
+    let all = _mm512_set1_epi64(-1);
+    let zero = _mm512_setzero_si512();
+    let one = _mm512_set1_epi64(1);
+    if LONG {
+        groups[0].load_more();
+        groups[1].load_more();
+    }
+    // Of a lane that has stopped nothing is left, and so everything below comes to zero.
+    let position = two!(|g| groups[g].position);
+    let significant = two!(|g| groups[g].significant);
+    let end = two!(|g| groups[g].end);
+    let start = two!(|g| _mm512_add_epi64(position[g], significant[g]));
+    let left = two!(|g| _mm512_max_epi64(_mm512_sub_epi64(end[g], start[g]), zero));
+    let [here, window] = if S::SIZE == 64 {
+        let windows = window::windows(two!(|g| &groups[g].code), position);
+        let tails = two!(|g| _mm512_shrdv_epi64(windows[0][g], windows[1][g], significant[g]));
+        [windows[0], tails]
+    } else {
+        let here = two!(|g| groups[g].code.window(position[g]));
+        [here, two!(|g| _mm512_srlv_epi64(here[g], significant[g]))]
+    };
+    let tails = tails::decode::<S>(window, left);
+    let now = two!(|g| _mm512_add_epi64(significant[g], tails.reach[g]));
+    let next = two!(|g| _mm512_add_epi64(start[g], _mm512_add_epi64(tails.length[g], one)));
+
+    // A cut in the middle of a run of zeros makes a one-bit of the coefficient that it stopped at. The last
+    // coefficient of a block is not said at all.
+    let last = _mm512_set1_epi64(S::SIZE as i64 - 1);
+    let whole = two!(|g| _mm512_cmpgt_epi64_mask(now[g], last));
+    let endless = two!(|g| _mm512_cmpgt_epi64_mask(tails.length[g], _mm512_set1_epi64(63)));
+    let unsaid = two!(|g| _mm512_min_epi64(now[g], last));
+    let implied = two!(|g| _mm512_maskz_rolv_epi64(whole[g] | endless[g], one, unsaid[g]));
+    let there = two!(|g| _mm512_max_epi64(_mm512_sub_epi64(end[g], position[g]), zero));
+    let beyond = two!(|g| _mm512_sllv_epi64(all, there[g]));
+    let unknown = two!(|g| _mm512_sllv_epi64(all, significant[g]));
+    let known =
+        two!(|g| _mm512_ternarylogic_epi64::<A_NOT_B_NOT_C>(here[g], beyond[g], unknown[g]));
+    let known = two!(|g| _mm512_or_si512(known[g], implied[g]));
+    let rows = two!(|g| Rows::new(
+        tails.code[g],
+        tails.coefficients[g],
+        significant[g],
+        known[g]
+    ));
+    for (rows, planes) in rows.iter().zip(&mut *planes) {
+        for (lane, planes) in planes.iter_mut().enumerate() {
+            put::<S>(planes, k, rows.plane(lane, bmi));
+        }
+    }
+
+    let here = _mm512_set1_epi64(k as i64);
+    for g in 0..2 {
+        let group = &mut groups[g];
+        let mut partial = 0;
+        if S::SIZE == 64 {
+            let decoded = _mm512_set1_epi64(DECODED);
+            let long = _mm512_cmpge_epi64_mask(tails.length[g], decoded);
+            partial = _mm512_mask_cmpgt_epi64_mask(long, left[g], decoded) & !whole[g];
+        }
+        let on = group.active & !whole[g] & !partial;
+        group.position = _mm512_mask_mov_epi64(position[g], on, next[g]);
+        group.significant = _mm512_mask_mov_epi64(significant[g], on, now[g]);
+        group.whole |= whole[g];
+        group.whole_at = _mm512_mask_mov_epi64(group.whole_at, whole[g], here);
+        group.whole_tail = _mm512_mask_mov_epi64(group.whole_tail, whole[g], tails.coefficients[g]);
+        let more = _mm512_mask_cmpgt_epi64_mask(on, group.count, _mm512_add_epi64(here, one));
+        group.end = _mm512_maskz_mov_epi64(more, end[g]);
+        group.active = _mm512_cmplt_epi64_mask(next[g], group.end);
+        if partial != 0 {
+            group.step_bitwise::<S>(k, partial, &mut planes[g]);
+        }
+    }
+}
+
+const A_OR_NOT_B: i32 = 0xf3;
 
 /// Sets plane `k`.
 #[inline(always)]
@@ -271,7 +477,16 @@ fn lanes(v: __m512i) -> [u64; LANES] {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn vector(lanes: &[u64; LANES]) -> __m512i {
+fn vector(lanes: &[usize; LANES]) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn vector64(lanes: &[u64; LANES]) -> __m512i {
     // SAFETY: 64 readable bytes.
     unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
 }
