@@ -22,6 +22,7 @@ help:
 	@echo "make test       format, lints, all tests, with Open MPI and MPICH"
 	@echo "make bench      what the library costs a call that it does not compress"
 	@echo "make bench-network [ARGS=--quick]  what it wins over links of 100 Mbit/s and more; up to 20 minutes, or 3"
+	@echo "make check-gpu  what the library makes of this machine's GPU: bits, all-to-alls, speed; 4 minutes"
 	@echo "make install    into PREFIX=$(PREFIX), below DESTDIR=$(DESTDIR)"
 	@echo "make deps       install what demo, test and bench need (Debian packages, Rust); they do it themselves"
 
@@ -56,6 +57,13 @@ bench-network:
 	.ci/deps test
 	$(MAKE) build
 	benches/network/run.py $(COMMAND) $(ARGS)
+
+# On a machine with a GPU and nothing else, `tests/gpu/check.sh` runs what `tests/gpu/check.sh build` made elsewhere.
+.PHONY: check-gpu
+check-gpu:
+	.ci/deps test
+	tests/gpu/check.sh build
+	tests/gpu/check.sh
 
 .PHONY: install
 install: build

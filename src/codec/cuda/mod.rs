@@ -12,6 +12,7 @@ pub mod kernels;
 mod launch;
 mod locate;
 mod look;
+mod measure;
 mod memory;
 mod module;
 

@@ -6,6 +6,7 @@
 
 #include "cuda.h"
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -59,6 +60,7 @@ struct Work {
   std::vector<std::shared_ptr<Work>> before;
   CUcontext context = nullptr;
   bool done = false;
+  std::chrono::steady_clock::time_point at; // when it was
 };
 using Mark = std::shared_ptr<Work>;
 void carry_out(const Mark &work);

@@ -18,6 +18,7 @@ void carry_out(const Mark &work) {
     } else {
       todo.pop_back();
       next->done = true;
+      next->at = std::chrono::steady_clock::now();
       if (!next->action) continue;
       note("run " + next->name);
       CUresult result = next->action();
@@ -296,6 +297,19 @@ CUresult cuEventSynchronize(CUevent event) {
   CUresult state = of_current(event, &context);
   if (state != CUDA_SUCCESS) return state;
   if (event->mark) carry_out(event->mark);
+  return context->error;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
+  CALL("cuEventElapsedTime");
+  CUcontext context;
+  for (CUevent event : {from, to}) {
+    CUresult state = of_current(event, &context);
+    if (state != CUDA_SUCCESS) return state;
+    if (!event->mark) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->mark->done) return CUDA_ERROR_NOT_READY;
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(to->mark->at - from->mark->at).count();
   return context->error;
 }
 
