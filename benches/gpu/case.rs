@@ -113,6 +113,7 @@ impl<T: Float> Case<'_, T> {
             mode: Mode::Rate {
                 block_bits: self.block_bits(),
             },
+            segments: None,
         };
         // SAFETY: as above.
         unsafe { decode_on(Arch::best(), &[job], threads()) };
