@@ -245,7 +245,7 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
     let planes: &mut [[Planes; LANES]; 2] = unsafe { &mut *planes.cast() };
     let mut k = short_steps::<S, R>(groups, bmi, planes);
     while groups[0].active | groups[1].active != 0 {
-        step::<S, R, LONG>(groups, k, bmi, planes);
+        step::<T, S, R, LONG>(groups, k, bmi, planes);
         k += 1;
     }
     let mut most = k;
@@ -324,12 +324,13 @@ fn short_steps<S: Shape, const R: usize>(
     k
 }
 
-/// Decodes plane `k` of every block.
+/// Decodes plane `k` of every block. (Its code does not depend on `T`; but what is called from one place only is
+/// put there by the compiler.)
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn step<S: Shape, const R: usize, const LONG: bool>(
+fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
     groups: &mut [Group<R>; 2],
     k: usize,
     bmi: Bmi2,
