@@ -167,8 +167,10 @@ impl Kind {
         #[cfg(target_arch = "x86_64")]
         if self == Kind::Avx512
             && let Some(arch) = avx512::Avx512::new()
-            && let [first, _, ..] = tasks
+            && let Some(first) = tasks.first()
             && first.grid.dims > 1
+            // With half of its lanes empty it is slower than one run after the other.
+            && tasks.len() > BATCH / 2
         {
             // SAFETY: the caller's promise, handed on; `arch` proves that the machine has the instructions.
             return unsafe { avx512::decode_together(arch, tasks) };
