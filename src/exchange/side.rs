@@ -121,17 +121,25 @@ impl Side {
             home: Home::HOST,
             shadow: RefCell::default(),
         };
-        if let Some(address) = side.some_address() {
+        if let Some(address) = side.some_address(mpi)? {
             side.home = Home::of(registration, address)?;
         }
         Ok(side)
     }
 
-    /// An address of a block that is not empty.
-    fn some_address(&self) -> Option<*const u8> {
-        let datatype = self.datatype?;
-        let peer = self.slices.0.iter().position(|&(items, _)| items > 0)?;
-        Some(self.start(peer, datatype).cast_const())
+    /// The address of a byte of a block that is not empty.
+    fn some_address(&self, mpi: &Mpi) -> Result<Option<*const u8>> {
+        let peer = self.slices.0.iter().position(|&(items, _)| items > 0);
+        let (Some(datatype), Some(peer)) = (self.datatype, peer) else {
+            return Ok(None);
+        };
+        let start = self.start(peer, datatype).cast_const();
+        // An item may begin far from where its first byte is: at 0 under MPI_BOTTOM.
+        let first = match datatype.dense {
+            true => 0,
+            false => mpi.type_extent(datatype.handle)?.true_lower_bound,
+        };
+        Ok(Some(start.wrapping_offset(first)))
     }
 
     /// Where the blocks lie, and what codes them.
