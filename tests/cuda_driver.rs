@@ -735,6 +735,28 @@ fn lent_buffers() {
     assert!(outcome.count("cuMemFree") > 5);
 }
 
+/// MPI does not wait for our stream: it gets no memory that work of somebody before is still to use.
+#[test]
+fn settled_memory() {
+    let outcome = Process::new("settled_memory").run(|| {
+        program::begin(0);
+        let device = device_of(program::alloc(64));
+        let work = device.enter().unwrap();
+        let lent = device.lend_memory(100).unwrap();
+        let busy = lent.address();
+        // SAFETY: the memory was lent for more bytes, and who is lent it next works on the same stream.
+        unsafe { work.fill_zero(busy, 100).unwrap() };
+        drop(lent);
+        assert_eq!(device.lend_memory(100).unwrap().address(), busy);
+        let settled = device.lend_settled_memory(100).unwrap().address();
+        assert_ne!(settled, busy);
+        assert_eq!(device.lend_settled_memory(100).unwrap().address(), settled);
+        work.finish().unwrap();
+    });
+    let Some(outcome) = outcome else { return };
+    assert_eq!(outcome.count("cuMemAlloc"), 3);
+}
+
 /// Where memory is short, what lies idle is given up for what is needed.
 #[test]
 fn memory_runs_out() {
@@ -744,7 +766,7 @@ fn memory_runs_out() {
         program::begin(0);
         let device = device_of(program::alloc(64));
         drop(device.lend_memory(100).unwrap());
-        device.lend_memory(1 << 20).unwrap();
+        device.lend_settled_memory(1 << 20).unwrap();
     });
     let Some(outcome) = outcome else { return };
     outcome.in_order(&[

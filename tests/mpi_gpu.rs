@@ -45,6 +45,16 @@ fn an_mpi_that_takes_addresses_of_a_gpu() {
     }
 }
 
+/// What the device lends may be longer than was asked for, in the host's memory and on the device by different lengths.
+#[test]
+fn memory_goes_from_one_communicator_to_another() {
+    for engine in ENGINES {
+        let run = buffers(Mpi::OpenMpi).tool_after("aware-tool");
+        let run = run.env("TRANSPRESS_ENGINE", engine).arg("communicators");
+        run.output().passes();
+    }
+}
+
 #[test]
 fn the_cpu_codes_what_a_gpu_is_not_to() {
     for engine in ENGINES {
@@ -137,12 +147,12 @@ fn same_bits<T: common::relay::Value>(relay: Relay, sent: &[T]) {
     assert!(bytes(&cpu.values) == bytes(&gpu.values), "{}", gpu.output);
 }
 
-/// What one rank asked of the driver and of MPI, in this order, from its log; under further tools.
-fn asked(name: &str, tools: &[&str]) -> Vec<String> {
+/// What one of some ranks asked of the driver and of MPI, in this order, from its log; under further tools.
+fn asked(name: &str, ranks: usize, tools: &[&str]) -> Vec<String> {
     let log = common::gpu::log_file(name);
     let run = buffers(Mpi::OpenMpi)
         .env("TRANSPRESS_ENGINE", "collective")
-        .ranks(2)
+        .ranks(ranks)
         .tool_after("log-tool");
     let run = tools.iter().fold(run, |run, tool| run.tool_after(tool));
     run.env("FAKE_CUDA_LOG", log.display()).output().passes();
@@ -201,7 +211,7 @@ fn expect_order(calls: &[String], names: &[&str]) {
 
 #[test]
 fn copies_and_launches_come_before_and_after_mpi() {
-    let calls = asked("order", &[]);
+    let calls = asked("order", 2, &[]);
     let (before, after) = around_mpi(&calls, "PMPI_Alltoallv send=pinned receive=pinned");
     let survey = [
         "cuEventRecord",
@@ -227,7 +237,7 @@ fn copies_and_launches_come_before_and_after_mpi() {
 
 #[test]
 fn compressed_bytes_stay_on_the_gpu_where_mpi_takes_them_there() {
-    let calls = asked("order-aware", &["aware-tool"]);
+    let calls = asked("order-aware", 2, &["aware-tool"]);
     let (before, after) = around_mpi(&calls, "PMPI_Alltoallv send=device receive=device");
     expect_order(
         &before,
@@ -244,4 +254,14 @@ fn compressed_bytes_stay_on_the_gpu_where_mpi_takes_them_there() {
     ] {
         assert!(largest_copy(calls, copy) < PAYLOAD, "{calls:#?}");
     }
+    let more = asked("order-of-four", 4, &["aware-tool"]);
+    let (before_more, after_more) = around_mpi(&more, "PMPI_Alltoallv send=device receive=device");
+    assert_eq!(waits(&before_more), waits(&before));
+    assert_eq!(waits(&after_more), waits(&after));
+}
+
+/// How often was the GPU waited for?
+fn waits(calls: &[String]) -> usize {
+    let waits = |call: &&String| call.starts_with("cuStreamSynchronize");
+    calls.iter().filter(waits).count()
 }

@@ -24,6 +24,8 @@ pub enum Buffer {
         device: &'static Device,
         memory: Lent<cuda::Memory>,
         twin: Lent<Pinned>,
+        /// As many as both have.
+        words: usize,
     },
 }
 
@@ -40,10 +42,13 @@ impl Buffer {
     }
 
     fn on_gpu(words: usize, device: &'static Device) -> cuda::Result<Self> {
+        let memory = device.lend_settled_memory(8 * words)?;
+        let twin = device.lend_pinned(8 * words)?;
         Ok(Self::Gpu {
             device,
-            memory: device.lend_memory(8 * words)?,
-            twin: device.lend_pinned(8 * words)?,
+            words: memory.words().min(twin.words().len()),
+            memory,
+            twin,
         })
     }
 
@@ -81,22 +86,43 @@ impl Buffer {
     }
 
     /// Takes bytes that were put together here to where MPI sends them from.
-    pub fn publish(&mut self, bytes: Range<usize>) -> Result<()> {
-        if let Self::Gpu { twin, .. } = self {
-            let start = twin.bytes()[bytes.clone()].as_ptr();
-            let (memory, to) = self.place(bytes.start);
-            // SAFETY: the twin has these bytes, and so has the GPU's memory.
-            unsafe { memory.write(to, std::slice::from_raw_parts(start, bytes.len()))? };
+    pub fn publish(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) -> Result<()> {
+        if let Self::Gpu {
+            device,
+            memory,
+            twin,
+            ..
+        } = self
+        {
+            let work = device.enter()?;
+            for range in ranges {
+                let (to, from) = (memory.address() + range.start as u64, &twin.bytes()[range]);
+                // SAFETY: the twin has these bytes, and so has the GPU's memory; the copy is over when this returns.
+                unsafe { work.upload_from(to, from.as_ptr(), from.len())? };
+            }
+            work.finish()?;
         }
         Ok(())
     }
 
     /// Brings bytes that MPI has received here.
-    pub fn fetch(&mut self, bytes: Range<usize>) -> Result<()> {
-        let (memory, from) = self.place(bytes.start);
-        if let Self::Gpu { twin, .. } = self {
-            // SAFETY: the GPU's memory has these bytes, and MPI is done with them.
-            unsafe { memory.read(from, &mut twin.bytes_mut()[bytes])? };
+    pub fn fetch(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) -> Result<()> {
+        if let Self::Gpu {
+            device,
+            memory,
+            twin,
+            ..
+        } = self
+        {
+            let work = device.enter()?;
+            for range in ranges {
+                let from = memory.address() + range.start as u64;
+                let to = &mut twin.bytes_mut()[range];
+                // SAFETY: the GPU's memory has these bytes, and MPI is done with them; the copy is over when this
+                // returns.
+                unsafe { work.download(to.as_mut_ptr(), from, to.len())? };
+            }
+            work.finish()?;
         }
         Ok(())
     }
@@ -113,7 +139,8 @@ impl Deref for Buffer {
     fn deref(&self) -> &[u64] {
         match self {
             Self::Plain(words) => words,
-            Self::Pinned(pinned) | Self::Gpu { twin: pinned, .. } => pinned.words(),
+            Self::Pinned(pinned) => pinned.words(),
+            Self::Gpu { twin, words, .. } => &twin.words()[..*words],
         }
     }
 }
@@ -122,7 +149,8 @@ impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u64] {
         match self {
             Self::Plain(words) => words,
-            Self::Pinned(pinned) | Self::Gpu { twin: pinned, .. } => pinned.words_mut(),
+            Self::Pinned(pinned) => pinned.words_mut(),
+            Self::Gpu { twin, words, .. } => &mut twin.words_mut()[..*words],
         }
     }
 }

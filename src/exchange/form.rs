@@ -5,6 +5,7 @@ use super::side::{Side, Values};
 use crate::codec::Item;
 use crate::registry::{Registration, Terms};
 use crate::settings::OnNode;
+use crate::wire::HEADER_BYTES;
 
 /// How one message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,12 @@ pub fn forms(
             }
         })
         .collect()
+}
+
+/// The peers whose messages are compressed, and the bytes of a header.
+pub fn headers(forms: &[Form]) -> impl Iterator<Item = (usize, usize)> {
+    let peers = (0..forms.len()).filter(|&peer| matches!(forms[peer], Form::Coded(_)));
+    peers.map(|peer| (peer, HEADER_BYTES))
 }
 
 /// The form of a message between this rank and `peer` when none is held back.

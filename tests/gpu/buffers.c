@@ -173,6 +173,65 @@ static void uneven(enum where from, enum where to) {
   check("uneven counts, %s to %s", name_of[from], name_of[to]);
 }
 
+/* MPI_Alltoall on another communicator, from device to device. */
+static void on_another(MPI_Comm comm, long values) {
+  size_t bytes = size * values * sizeof(float);
+  struct buffer send = make(DEVICE, bytes), receive = make(DEVICE, bytes);
+  char *sent = messages(F32, values, 1), *nothing = untouched(bytes);
+  put(send, sent);
+  put(receive, nothing);
+  MPI_Alltoall(send.start, values, MPI_FLOAT, receive.start, values, MPI_FLOAT, comm);
+  expect_all(receive, F32, values);
+  free(sent);
+  free(nothing);
+  drop(send);
+  drop(receive);
+}
+
+/* Calls that need more and more memory, while what was enough for one communicator goes on to others. */
+static void several_communicators(void) {
+  enum { COMMS = 6 };
+  MPI_Comm comms[COMMS];
+  for (int i = 0; i < COMMS; i++) MPI_Comm_dup(MPI_COMM_WORLD, comms + i);
+  on_another(comms[0], 100000);
+  on_another(comms[0], 150000);
+  for (int i = 1; i < COMMS; i++) on_another(comms[i], 8000);
+  for (int i = 1; i < COMMS; i++) on_another(comms[i], 60000);
+  for (int i = 0; i < COMMS; i++) MPI_Comm_free(comms + i);
+  check("several communicators");
+}
+
+/* A type of all floats of a message, at its address. */
+static MPI_Datatype absolute(struct buffer buffer, int values) {
+  MPI_Aint address;
+  MPI_Datatype there, one;
+  MPI_Get_address(buffer.start, &address);
+  MPI_Type_create_hindexed(1, &values, &address, MPI_FLOAT, &there);
+  MPI_Type_create_resized(there, 0, values * sizeof(float), &one);
+  MPI_Type_commit(&one);
+  MPI_Type_free(&there);
+  return one;
+}
+
+/* MPI_BOTTOM: the addresses are in the datatypes. */
+static void from_the_bottom(int values) {
+  size_t bytes = size * values * sizeof(float);
+  struct buffer send = make(DEVICE, bytes), receive = make(DEVICE, bytes);
+  char *sent = messages(F32, values, 1), *nothing = untouched(bytes);
+  put(send, sent);
+  put(receive, nothing);
+  MPI_Datatype source = absolute(send, values), target = absolute(receive, values);
+  MPI_Alltoall(MPI_BOTTOM, 1, source, MPI_BOTTOM, 1, target, MPI_COMM_WORLD);
+  expect_all(receive, F32, values);
+  MPI_Type_free(&source);
+  MPI_Type_free(&target);
+  free(sent);
+  free(nothing);
+  drop(send);
+  drop(receive);
+  check("MPI_BOTTOM, device to device");
+}
+
 /* Values that kernels leave to others: NaN in a few places, which are put into a mask, and in too many kinds. */
 static void not_finite(long values) {
   size_t bytes = size * values * sizeof(float);
@@ -235,6 +294,10 @@ int main(int argc, char **argv) {
   MUST(cuDevicePrimaryCtxRetain(&context, device));
   MUST(cuCtxSetCurrent(context));
 
+  if (argc > 1 && !strcmp(argv[1], "communicators")) {
+    several_communicators();
+    return check_done();
+  }
   for (enum where from = HOST; from <= POOL; from++)
     for (enum where to = HOST; to <= POOL; to++) equal(from, to, F32, 5000);
   equal(DEVICE, DEVICE, F64, 4321);
@@ -252,6 +315,7 @@ int main(int argc, char **argv) {
   with_gaps(DEVICE, DEVICE, 3000);
   with_gaps(DEVICE, HOST, 3000);
   with_gaps(HOST, DEVICE, 100);
+  from_the_bottom(3000);
   not_finite(3000);
   CUstream blocking;
   MUST(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));

@@ -32,6 +32,8 @@ pub struct Device {
     /// `None` inside: the kernels cannot be used there.
     kernels: OnceLock<Option<Module>>,
     memory: Shelf<Memory>,
+    /// Memory that nothing on our stream works on while it lies here.
+    settled: Shelf<Memory>,
     pinned: Shelf<Pinned>,
     is_kept_primary: AtomicBool,
     lost: AtomicBool,
@@ -52,7 +54,7 @@ pub(super) fn of_context(driver: &'static Driver, context: CUcontext) -> Result<
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     for lost in devices.extract_if(.., |device| device.is_lost()) {
         // The host's memory outlives the context, and nobody will ask for it there.
-        lost.memory.clear();
+        lost.clear_memory();
         lost.pinned.clear();
     }
     let known = devices.iter().find(|device| device.identity == identity);
@@ -114,6 +116,7 @@ impl Device {
             events: Mutex::new(Vec::new()),
             kernels: OnceLock::new(),
             memory: Shelf::new(),
+            settled: Shelf::new(),
             pinned: Shelf::new(),
             is_kept_primary: AtomicBool::new(false),
             lost: AtomicBool::new(false),
@@ -159,16 +162,30 @@ impl Device {
         self.kernels.get()?.as_ref()
     }
 
-    /// Lends memory of the device, of at least `bytes` bytes. What a lender before left in it is still there.
+    /// Lends memory of the device, of at least `bytes` bytes, for work on our stream. What a lender before left in it
+    /// is still there, and work of theirs may not be done yet.
     pub fn lend_memory(&'static self, bytes: usize) -> Result<Lent<Memory>> {
-        self.memory
-            .lend(bytes, |bytes| Memory::new(&self.enter()?, bytes))
+        let make = |bytes| Memory::new(&self.enter()?, bytes);
+        self.memory.lend(bytes, make, || self.clear_memory())
+    }
+
+    /// The same for those who do not wait for our stream, as MPI: no work of others is left there. Whoever gives it
+    /// back has waited for their own.
+    pub fn lend_settled_memory(&'static self, bytes: usize) -> Result<Lent<Memory>> {
+        let make = |bytes| Memory::new(&self.enter()?, bytes);
+        self.settled.lend(bytes, make, || self.clear_memory())
+    }
+
+    /// Frees the memory of the device that is not lent.
+    fn clear_memory(&self) {
+        self.memory.clear();
+        self.settled.clear();
     }
 
     /// Lends page-locked memory of the host, of at least `bytes` bytes.
     pub fn lend_pinned(&'static self, bytes: usize) -> Result<Lent<Pinned>> {
-        self.pinned
-            .lend(bytes, |bytes| Pinned::new(&self.enter()?, bytes))
+        let make = |bytes| Pinned::new(&self.enter()?, bytes);
+        self.pinned.lend(bytes, make, || self.pinned.clear())
     }
 
     /// An event that nothing waits for. The context is current.

@@ -34,6 +34,11 @@ impl Memory {
     pub fn address(&self) -> u64 {
         self.address
     }
+
+    /// Whole 64-bit words.
+    pub fn words(&self) -> usize {
+        self.bytes / 8
+    }
 }
 
 impl Drop for Memory {
@@ -177,11 +182,13 @@ impl<T: Buffer> Shelf<T> {
         }
     }
 
-    /// The smallest buffer that is large enough, or a new one.
+    /// The smallest buffer that is large enough, or a new one; where there is no memory for that, after what lies idle
+    /// was freed.
     pub(super) fn lend(
         &'static self,
         bytes: usize,
         make: impl Fn(usize) -> Result<T>,
+        free_idle: impl Fn(),
     ) -> Result<Lent<T>> {
         let buffer = match self.take(bytes) {
             Some(buffer) => buffer,
@@ -191,8 +198,7 @@ impl<T: Buffer> Shelf<T> {
                     if !error.is(cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY) {
                         return Err(error);
                     }
-                    // What lies here idle may be what is missing.
-                    self.clear();
+                    free_idle();
                     make(bytes)
                 })?
             }
@@ -250,7 +256,7 @@ fn rounded(bytes: usize) -> Option<usize> {
 
 /// A buffer that goes back to its device when this is dropped. Until then nobody else has it, but nobody waits for
 /// work that uses it either: see the promise of [`Entered`]. (For memory of the device, work that comes later
-/// on the same device waits for that before it.)
+/// on the same device waits for that before it. MPI does not: see [`Device::lend_settled_memory`].)
 pub struct Lent<T: Buffer + 'static> {
     buffer: ManuallyDrop<T>,
     shelf: &'static Shelf<T>,

@@ -5,7 +5,7 @@ use crate::codec::{self, Decode, Memory, Place};
 use crate::exchange::Result;
 use crate::exchange::backoff::Backoff;
 use crate::exchange::context::{Context, HEADER_WORDS};
-use crate::exchange::form::{Coded, Form};
+use crate::exchange::form::{Coded, Form, headers};
 use crate::exchange::side::Side;
 use crate::wire::{Fault, HEADER_BYTES, Header};
 
@@ -47,6 +47,7 @@ pub unsafe fn decode(
     } = context;
     let mut received = Received::default();
     let mut targets = Vec::new();
+    slots.fetch(headers(forms))?;
     for (peer, form) in forms.iter().enumerate() {
         let coded = match *form {
             // The block that stays here has no slot.
@@ -63,7 +64,6 @@ pub unsafe fn decode(
             Form::Coded(coded) => coded,
         };
         let Coded { item, count, .. } = coded;
-        slots.fetch(peer, HEADER_BYTES)?;
         let slot = slots.bytes(peer);
         match Header::read(slot, terms.coding, item, count..=count, slot.len()) {
             Ok(header) => {

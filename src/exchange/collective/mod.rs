@@ -9,13 +9,12 @@ mod staging;
 pub use staging::{Staging, free_unit_types};
 
 use super::context::Context;
-use super::form::{Form, forms};
+use super::form::{Form, forms, headers};
 use super::side::{Side, copy_self};
 use super::{Call, Failure, Result, too_large, verdict};
 use crate::mpi::Half;
 use crate::registry::Working;
 use crate::report::{CallStats, Fate};
-use crate::wire::HEADER_BYTES;
 use escape::Escaped;
 use inbound::Received;
 use staging::Slots;
@@ -187,12 +186,10 @@ fn staged_receive(
 ) -> Result<Half> {
     let lengths = forms.iter().map(|form| form.wire_bytes(context.terms));
     slots.arrange(lengths, side.buffer_kind());
-    for (peer, form) in forms.iter().enumerate() {
-        if matches!(form, Form::Coded(_)) {
-            slots.bytes_mut(peer)[..HEADER_BYTES].fill(0);
-            slots.publish(peer, HEADER_BYTES)?;
-        }
+    for (peer, bytes) in headers(forms) {
+        slots.bytes_mut(peer)[..bytes].fill(0);
     }
+    slots.publish(headers(forms))?;
     slots.half(context.mpi)
 }
 

@@ -49,9 +49,8 @@ pub unsafe fn encode(
     // SAFETY: each part points to its values, in the program's buffer or gathered.
     let outcomes = unsafe { outgoing.code(context, pattern, &mut parts, stats) };
     drop(parts);
-    for (message, outcome) in messages.iter().zip(&outcomes) {
-        slots.publish(message.peer, here(outcome))?;
-    }
+    let ready = messages.iter().zip(&outcomes);
+    slots.publish(ready.map(|(message, outcome)| (message.peer, here(outcome))))?;
     escaped(&messages, &values, &outcomes)
 }
 

@@ -4,6 +4,7 @@ use crate::codec::Memory;
 use crate::exchange::Result;
 use crate::exchange::buffer::{Buffer, Kind};
 use crate::mpi::{Half, Handle, Mpi};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Slots start at cache lines, which is more than any value needs.
@@ -88,16 +89,18 @@ impl Slots {
         starts.map(|start| self.words.on_device(start)).collect()
     }
 
-    /// Takes the first bytes of a slot to where MPI sends them from.
-    pub fn publish(&mut self, peer: usize, bytes: usize) -> Result<()> {
-        let start = self.places[peer].0;
-        self.words.publish(start..start + bytes)
+    /// Takes the first bytes of slots, given by peer and number, to where MPI sends them from.
+    pub fn publish(&mut self, firsts: impl IntoIterator<Item = (usize, usize)>) -> Result<()> {
+        let places = &self.places;
+        let ranges = firsts.into_iter().map(|first| range(places, first));
+        self.words.publish(ranges)
     }
 
-    /// Brings the first bytes of a slot from where MPI received them.
-    pub fn fetch(&mut self, peer: usize, bytes: usize) -> Result<()> {
-        let start = self.places[peer].0;
-        self.words.fetch(start..start + bytes)
+    /// Brings the first bytes of slots, given likewise, from where MPI received them.
+    pub fn fetch(&mut self, firsts: impl IntoIterator<Item = (usize, usize)>) -> Result<()> {
+        let places = &self.places;
+        let ranges = firsts.into_iter().map(|first| range(places, first));
+        self.words.fetch(ranges)
     }
 
     /// The slots as one half of an Alltoallv. Its unit is as large as the lengths allow, so that MPI's
@@ -123,6 +126,12 @@ impl Slots {
                 .collect(),
         })
     }
+}
+
+/// Where the first bytes of a peer's slot are.
+fn range(places: &[(usize, usize)], (peer, bytes): (usize, usize)) -> Range<usize> {
+    let (start, _) = places[peer];
+    start..start + bytes
 }
 
 /// The datatypes of 1, 2, 4, … [`ALIGN`] bytes, as far as they were needed.

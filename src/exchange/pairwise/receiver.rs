@@ -12,6 +12,7 @@ use crate::exchange::form::{Coded, Form, forms};
 use crate::exchange::side::{Piece, Side};
 use crate::wire::{Fault, HEADER_BYTES, Header, raw_wire_bytes};
 use std::collections::VecDeque;
+use std::iter::once;
 use std::time::Instant;
 
 /// Segments of one message that receives are posted for.
@@ -314,7 +315,7 @@ impl<'a> Stream<'a> {
             return Ok(());
         };
         if bytes > 0 && self.fault.is_none() {
-            buffer.fetch(0..HEADER_BYTES.min(bytes))?;
+            buffer.fetch(once(0..HEADER_BYTES.min(bytes)))?;
             // SAFETY: the target has room for the values of the message, by the caller's promise.
             self.fault = unsafe { segments.read(context, buffer, bytes) }.err();
         }

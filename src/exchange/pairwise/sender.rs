@@ -16,6 +16,7 @@ use crate::layout::Pattern;
 use crate::report::{CallStats, Fate};
 use crate::wire::{self, HEADER_BYTES};
 use std::collections::VecDeque;
+use std::iter::once;
 use std::time::Instant;
 
 /// Segments that a GPU codes at once: one alone would leave it idle. A CPU codes one after the other, so that each
@@ -311,7 +312,7 @@ impl<'a> Sender<'a> {
                 true => 0,
                 false => match outcomes.next() {
                     Some(outcome) => {
-                        buffer.publish(0..here(&outcome))?;
+                        buffer.publish(once(0..here(&outcome)))?;
                         match outcome {
                             Ok(sent) => {
                                 cutting.some_coded = true;
