@@ -46,6 +46,7 @@ pub unsafe fn choose(
         call: call_hash(context, messages, &given),
         element,
         complex: coded.complex,
+        on_gpu: specimen.place.coder.is_some(),
         divisor: common_divisor(counts),
     };
     let mut copy = Vec::new();
@@ -59,9 +60,8 @@ pub unsafe fn choose(
         }
         values = room;
     }
-    // A GPU shares bits out evenly.
     let bits = match context.settings.bits {
-        None if specimen.place.coder.is_some() => Some(BitsPolicy::Even),
+        None if pattern.on_gpu => Some(BitsPolicy::Even),
         bits => bits,
     };
     let specimen = Specimen {

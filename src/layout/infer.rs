@@ -40,6 +40,8 @@ pub struct Pattern {
     pub call: u64,
     pub element: Element,
     pub complex: bool,
+    /// A GPU codes them: it shares bits out evenly.
+    pub on_gpu: bool,
     /// Common to the counts of all messages.
     pub divisor: usize,
 }
@@ -208,6 +210,7 @@ pub fn infer<T: Float>(
         call: 0,
         element: T::ELEMENT,
         complex: false,
+        on_gpu: false,
         divisor,
     };
     let specimen = Specimen {

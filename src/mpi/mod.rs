@@ -507,6 +507,11 @@ impl Mpi {
         comm: Handle,
     ) -> Result<()> {
         let room = c_int::try_from(target.len()).unwrap_or(c_int::MAX);
+        if source.is_null() && items > 0 {
+            let target = (target.as_mut_ptr().cast(), room, self.abi.byte);
+            // SAFETY: the caller's promise; both are there until this returns.
+            return unsafe { self.send_to_self((source, items, datatype), target, comm) };
+        }
         let mut position = 0;
         // SAFETY: the caller's promise for the source; MPI checks the room in the target.
         check(unsafe {
@@ -535,6 +540,11 @@ impl Mpi {
         comm: Handle,
     ) -> Result<()> {
         let room = c_int::try_from(source.len()).unwrap_or(c_int::MAX);
+        if target.is_null() && items > 0 {
+            let source = (source.as_ptr().cast(), room, self.abi.byte);
+            // SAFETY: the caller's promise; both are there until this returns.
+            return unsafe { self.send_to_self(source, (target, items, datatype), comm) };
+        }
         let mut position = 0;
         // SAFETY: the caller's promise for the target; MPI checks the length of the source.
         check(unsafe {
@@ -548,6 +558,29 @@ impl Mpi {
                 comm,
             )
         })
+    }
+
+    /// What MPI_Pack and MPI_Unpack do, by a message of this rank to itself: MPICH's take no `MPI_BOTTOM`.
+    ///
+    /// # Safety
+    /// As [`Self::pack`] and [`Self::unpack`], for buffer, items and datatype of either end.
+    unsafe fn send_to_self(
+        &self,
+        source: (*const c_void, c_int, Handle),
+        target: (*mut c_void, c_int, Handle),
+        comm: Handle,
+    ) -> Result<()> {
+        const TAG: c_int = 0x7478;
+        let rank = self.rank(comm)?;
+        // SAFETY: the caller's promise; both requests are waited for.
+        unsafe {
+            let receive = self.irecv(target.0, target.1, target.2, rank, TAG, comm)?;
+            let sent = self
+                .isend(source.0, source.1, source.2, rank, TAG, comm)
+                .and_then(Request::wait);
+            receive.wait()?;
+            sent
+        }
     }
 
     /// The handle behind a Fortran communicator.

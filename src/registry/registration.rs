@@ -167,7 +167,6 @@ impl Registration {
         })
     }
 
-    /// The ranks but this one.
     /// The ranks of this node before this one.
     pub fn rank_on_node(&self) -> usize {
         self.on_node[..self.rank]
@@ -176,6 +175,7 @@ impl Registration {
             .count()
     }
 
+    /// The ranks but this one.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.rank;
         (0..self.size).filter(move |&rank| rank != own)

@@ -214,9 +214,9 @@ static MPI_Datatype absolute(struct buffer buffer, int values) {
 }
 
 /* MPI_BOTTOM: the addresses are in the datatypes. */
-static void from_the_bottom(int values) {
+static void from_the_bottom(enum where from, enum where to, int values) {
   size_t bytes = size * values * sizeof(float);
-  struct buffer send = make(DEVICE, bytes), receive = make(DEVICE, bytes);
+  struct buffer send = make(from, bytes), receive = make(to, bytes);
   char *sent = messages(F32, values, 1), *nothing = untouched(bytes);
   put(send, sent);
   put(receive, nothing);
@@ -229,7 +229,7 @@ static void from_the_bottom(int values) {
   free(nothing);
   drop(send);
   drop(receive);
-  check("MPI_BOTTOM, device to device");
+  check("MPI_BOTTOM, %s to %s", name_of[from], name_of[to]);
 }
 
 /* Values that kernels leave to others: NaN in a few places, which are put into a mask, and in too many kinds. */
@@ -315,7 +315,8 @@ int main(int argc, char **argv) {
   with_gaps(DEVICE, DEVICE, 3000);
   with_gaps(DEVICE, HOST, 3000);
   with_gaps(HOST, DEVICE, 100);
-  from_the_bottom(3000);
+  from_the_bottom(DEVICE, DEVICE, 3000);
+  from_the_bottom(HOST, HOST, 3000);
   not_finite(3000);
   CUstream blocking;
   MUST(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
