@@ -315,7 +315,8 @@ int main(int argc, char **argv) {
   with_gaps(DEVICE, DEVICE, 3000);
   with_gaps(DEVICE, HOST, 3000);
   with_gaps(HOST, DEVICE, 100);
-  from_the_bottom(DEVICE, DEVICE, 3000);
+  /* Without the library, addresses within datatypes reach the MPI as they are. */
+  if (getenv("TRANSPRESS_COMMS")) from_the_bottom(DEVICE, DEVICE, 3000);
   from_the_bottom(HOST, HOST, 3000);
   not_finite(3000);
   CUstream blocking;
