@@ -86,18 +86,14 @@ impl Brought {
             return brought;
         }
         if let (Some(address), Some(device)) = (message.on_device, message.place.coder) {
-            brought.payload = vec![0; message.payload.len()];
             let from = std::ptr::without_provenance(address as usize);
-            let bytes = size_of_val(message.payload);
-            // SAFETY: the caller's promise; the vector has as many bytes.
-            let read = unsafe {
-                let start = brought.payload.as_mut_ptr().cast();
-                let room = std::slice::from_raw_parts_mut(start, bytes);
-                Memory::Gpu(device).read(from, room)
-            };
-            if let Err(error) = read {
-                tracing::error!("a message could not be read from the GPU: {error}");
-                *decoded = Some(false);
+            // SAFETY: the caller's promise.
+            match unsafe { Memory::Gpu(device).read_words(from, size_of_val(message.payload)) } {
+                Ok(payload) => brought.payload = payload,
+                Err(error) => {
+                    tracing::error!("a message could not be read from the GPU: {error}");
+                    *decoded = Some(false);
+                }
             }
         }
         if !message.place.memory.is_host() {

@@ -190,20 +190,18 @@ unsafe fn bring(messages: &mut [Encode], outcomes: &mut [Outcome]) -> Vec<Vec<u6
             continue;
         }
         let bytes = message.count * message.item.bytes();
-        let mut copy = vec![0u64; bytes.div_ceil(8)];
-        let start = copy.as_mut_ptr().cast::<u8>();
-        // SAFETY: the copy has room for the bytes; the values are the caller's promise.
-        let read = unsafe {
-            let room = std::slice::from_raw_parts_mut(start, bytes);
-            memory.read(message.values, room)
-        };
-        if let Err(error) = read {
-            tracing::error!("values could not be read from the GPU: {error}");
-            *outcome = Some(Err(Refusal::OutOfReach));
+        // SAFETY: the caller's promise.
+        match unsafe { memory.read_words(message.values, bytes) } {
+            Ok(copy) => {
+                message.values = copy.as_ptr().cast();
+                message.place.memory = Memory::Host;
+                copies.push(copy);
+            }
+            Err(error) => {
+                tracing::error!("values could not be read from the GPU: {error}");
+                *outcome = Some(Err(Refusal::OutOfReach));
+            }
         }
-        message.values = start;
-        message.place.memory = Memory::Host;
-        copies.push(copy);
     }
     copies
 }

@@ -36,6 +36,20 @@ impl Memory {
         }
     }
 
+    /// A copy of that many bytes, in words.
+    ///
+    /// # Safety
+    /// They must be readable.
+    pub unsafe fn read_words(self, from: *const u8, bytes: usize) -> Result<Vec<u64>, Error> {
+        let mut words = vec![0u64; bytes.div_ceil(8)];
+        // SAFETY: the words were made for so many bytes; for the source, the caller's promise.
+        unsafe {
+            let room = std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), bytes);
+            self.read(from, room)?;
+        }
+        Ok(words)
+    }
+
     /// Copies bytes to there.
     ///
     /// # Safety
@@ -100,4 +114,8 @@ impl Place {
         memory: Memory::Host,
         coder: None,
     };
+
+    pub fn is_coded_on(&self, device: &Device) -> bool {
+        self.coder.is_some_and(|coder| std::ptr::eq(coder, device))
+    }
 }

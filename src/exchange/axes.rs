@@ -49,16 +49,17 @@ pub unsafe fn choose(
         on_gpu: specimen.place.coder.is_some(),
         divisor: common_divisor(counts),
     };
-    let mut copy = Vec::new();
+    let copy;
     let mut values = specimen.pointer;
     if !specimen.place.memory.is_host() && inference.looks_at(pattern) {
-        let room = coded.room(&mut copy);
-        // SAFETY: there is room for the values, which are the caller's promise.
-        unsafe {
-            let bytes = std::slice::from_raw_parts_mut(room, coded.raw_bytes());
-            specimen.place.memory.read(values, bytes)?;
-        }
-        values = room;
+        // SAFETY: the caller's promise.
+        copy = unsafe {
+            specimen
+                .place
+                .memory
+                .read_words(values, coded.raw_bytes())?
+        };
+        values = copy.as_ptr().cast();
     }
     let bits = match context.settings.bits {
         None if pattern.on_gpu => Some(BitsPolicy::Even),

@@ -30,20 +30,19 @@ impl Home {
             Location::Host => Memory::Host,
             Location::Device(device) => Memory::Gpu(device),
         };
-        if let Memory::Gpu(device) = memory {
-            device.enter()?.begin()?;
-        }
-        // One rank of a node says what all of them find.
-        let is_first = registration.rank_on_node() == 0;
         let coder = match (settings.device, memory) {
             (Device::Cpu, _) | (Device::Auto, Memory::Host) => None,
             (Device::Auto | Device::Cuda, Memory::Gpu(device)) => Some(device),
             (Device::Cuda, Memory::Host) => coder_for_the_host(registration),
         };
+        // One rank of a node says what all of them find.
+        let loads = |device: &&'static cuda::Device| {
+            device.load(cuda::kernels::ptx(), registration.rank_on_node() == 0)
+        };
         Ok(Self {
             place: Place {
                 memory,
-                coder: coder.filter(|device| device.load(cuda::kernels::ptx(), is_first)),
+                coder: coder.filter(loads),
             },
             is_open_to_mpi: memory.is_host() || is_gpu_aware(settings.gpu_aware),
         })

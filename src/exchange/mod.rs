@@ -28,7 +28,7 @@ pub use pairwise::Pool;
 pub use side::{Holds, Side, Slices};
 pub use tuner::Tuners;
 
-use crate::codec::cuda;
+use crate::codec::{Memory, cuda};
 use crate::mpi::{Error, Mpi};
 use crate::registry::Registration;
 use crate::report::CallStats;
@@ -70,6 +70,20 @@ impl Call {
 
     fn sides(&self) -> impl Iterator<Item = &Side> {
         self.send.iter().chain([&self.receive])
+    }
+
+    /// Has what we do on GPUs wait for what the program did there.
+    fn begin(&self) -> Result<()> {
+        let mut begun: Option<&cuda::Device> = None;
+        for side in self.sides() {
+            if let Memory::Gpu(device) = side.place().memory
+                && !begun.is_some_and(|other| std::ptr::eq(other, device))
+            {
+                device.enter()?.begin()?;
+                begun = Some(device);
+            }
+        }
+        Ok(())
     }
 
     /// Whether MPI can work on the program's buffers where they lie.
@@ -146,6 +160,7 @@ pub unsafe fn run(mpi: &Mpi, registration: &Registration, call: &Call) -> Result
         settings: session::settings(),
         collective: call.collective,
     };
+    call.begin()?;
     let mut stats = CallStats {
         calls: 1,
         ..CallStats::default()

@@ -572,14 +572,14 @@ impl Mpi {
     ) -> Result<()> {
         const TAG: c_int = 0x7478;
         let rank = self.rank(comm)?;
-        // SAFETY: the caller's promise; both requests are waited for.
+        // SAFETY: the caller's promise; both requests are waited for, or given up.
         unsafe {
             let receive = self.irecv(target.0, target.1, target.2, rank, TAG, comm)?;
-            let sent = self
-                .isend(source.0, source.1, source.2, rank, TAG, comm)
-                .and_then(Request::wait);
-            receive.wait()?;
-            sent
+            match self.isend(source.0, source.1, source.2, rank, TAG, comm) {
+                Ok(sent) => receive.wait().and(sent.wait()),
+                // Nothing will come.
+                Err(error) => receive.cancel().and(Err(error)),
+            }
         }
     }
 

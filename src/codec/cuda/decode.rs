@@ -27,10 +27,7 @@ pub unsafe fn decode(messages: &[Decode], decoded: &mut [Option<bool>]) {
 }
 
 fn is_for_a_gpu(message: &Decode, element: Element, device: &Device) -> bool {
-    message
-        .place
-        .coder
-        .is_some_and(|coder| std::ptr::eq(coder, device))
+    message.place.is_coded_on(device)
         && message.item == Item::Float(element)
         && message.coding == Coding::Zfp
         && message.count <= MOST_VALUES
@@ -81,12 +78,14 @@ unsafe fn decode_batch<T: Float + Plain>(
             continue;
         };
         // The exponents of fields lie before the streams, as kernels read them.
-        let words = match message.on_device {
-            Some(_) => Array::room(&work, 0)?,
-            // SAFETY: the payload is borrowed for longer than the work takes.
-            None => unsafe { Array::of_borrowed(&work, payload)? },
+        let (first_word, words) = match message.on_device {
+            Some(address) => (address, None),
+            None => {
+                // SAFETY: the payload is borrowed for longer than the work takes.
+                let words = unsafe { Array::of_borrowed(&work, payload)? };
+                (words.address(), Some(words))
+            }
         };
-        let first_word = message.on_device.unwrap_or(words.address());
         let values = Placed::<T>::target(&work, message.place.memory, message.values, count)?;
         let at = Addresses {
             values: values.address,

@@ -62,10 +62,7 @@ struct Ours<'a, 'm> {
 }
 
 fn is_for_a_gpu(message: &Encode, device: &Device) -> bool {
-    message
-        .place
-        .coder
-        .is_some_and(|coder| std::ptr::eq(coder, device))
+    message.place.is_coded_on(device)
         && message.coding == Coding::Zfp
         && message.bits == Bits::Even
         && (1..=MOST_VALUES).contains(&message.count)
