@@ -98,7 +98,7 @@ unsafe fn decode_batch<T: Float + Plain>(
         boxed.add::<T>(0, &plan, at);
         placed.push((index, values, words));
     }
-    launch::decode::<T>(&work, &boxed)?;
+    launch::decode::<T>(&work, &launch::tell(&work, &boxed)?)?;
     for (index, values, _) in &placed {
         let message = &messages[*index];
         // SAFETY: the caller's promise; the work is waited for below.

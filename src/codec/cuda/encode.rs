@@ -181,9 +181,10 @@ fn code<T: Float + Plain>(
     let (boxed, scaled) = lay_out(prepared, &payloads.addresses);
     launch::exponents::<T>(work, &scaled)?;
     let refused = Array::of(work, &vec![0u32; prepared.len()])?;
-    launch::encode::<T>(work, &boxed, &refused)?;
+    let told = launch::tell(work, &boxed)?;
+    launch::encode::<T>(work, &told, &refused)?;
     let every: Vec<_> = prepared.iter().map(Prepared::sampled).collect();
-    let errors = launch::sample::<T>(work, &boxed, &every)?;
+    let errors = launch::sample::<T>(work, &told, &every)?;
     let (refused, errors) = (refused.fetch(work)?, errors.fetch(work)?);
     payloads.fetch(work, prepared)?;
     let (refused, errors) = (refused.items()?, errors.items()?);

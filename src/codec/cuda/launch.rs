@@ -2,7 +2,7 @@
 
 use super::array::{Array, Fetched, Plain};
 use super::jobs::Boxed;
-use super::kernels::{FieldsJob, GatherJob, Kernel, SampledError, Span, Survey};
+use super::kernels::{BoxJob, FieldsJob, GatherJob, Kernel, SampledError, Span, Survey};
 use super::{Entered, Result};
 use crate::codec::Float;
 use crate::codec::survey::step;
@@ -74,11 +74,31 @@ pub fn exponents<T: Float>(work: &Entered, jobs: &[FieldsJob]) -> Result<()> {
     launch(work, Kernel::Exponents(T::ELEMENT), count, fields, args)
 }
 
+/// The boxes of a launch, as its kernels are told of them.
+pub struct Told {
+    dims: u8,
+    jobs: Array<BoxJob>,
+    count: u32,
+    blocks: u32,
+}
+
+/// Tells the device of boxes: once, however many kernels go over them.
+pub fn tell(work: &Entered, boxed: &Boxed) -> Result<Vec<Told>> {
+    let told = boxed.launches().map(|(dims, jobs, blocks)| {
+        Ok(Told {
+            dims,
+            jobs: Array::of(work, jobs)?,
+            count: jobs.len() as u32,
+            blocks,
+        })
+    });
+    told.collect()
+}
+
 /// Codes the boxes. What is not 0 in `refused` afterwards is a message that cannot be coded.
-pub fn encode<T: Float>(work: &Entered, boxed: &Boxed, refused: &Array<u32>) -> Result<()> {
-    for (dims, jobs, mut blocks) in boxed.launches() {
-        let told = Array::of(work, jobs)?;
-        let (mut jobs_at, mut count) = (told.address(), jobs.len() as u32);
+pub fn encode<T: Float>(work: &Entered, boxes: &[Told], refused: &Array<u32>) -> Result<()> {
+    for told in boxes {
+        let (mut jobs_at, mut count, mut blocks) = (told.jobs.address(), told.count, told.blocks);
         let mut refused_at = refused.address();
         let args = [
             arg(&mut jobs_at),
@@ -86,18 +106,19 @@ pub fn encode<T: Float>(work: &Entered, boxed: &Boxed, refused: &Array<u32>) -> 
             arg(&mut blocks),
             arg(&mut refused_at),
         ];
-        launch(work, Kernel::Encode(T::ELEMENT, dims), count, blocks, args)?;
+        let kernel = Kernel::Encode(T::ELEMENT, told.dims);
+        launch(work, kernel, count, blocks, args)?;
     }
     Ok(())
 }
 
 /// Decodes the boxes.
-pub fn decode<T: Float>(work: &Entered, boxed: &Boxed) -> Result<()> {
-    for (dims, jobs, mut blocks) in boxed.launches() {
-        let told = Array::of(work, jobs)?;
-        let (mut jobs_at, mut count) = (told.address(), jobs.len() as u32);
+pub fn decode<T: Float>(work: &Entered, boxes: &[Told]) -> Result<()> {
+    for told in boxes {
+        let (mut jobs_at, mut count, mut blocks) = (told.jobs.address(), told.count, told.blocks);
         let args = [arg(&mut jobs_at), arg(&mut count), arg(&mut blocks)];
-        launch(work, Kernel::Decode(T::ELEMENT, dims), count, blocks, args)?;
+        let kernel = Kernel::Decode(T::ELEMENT, told.dims);
+        launch(work, kernel, count, blocks, args)?;
     }
     Ok(())
 }
@@ -105,14 +126,13 @@ pub fn decode<T: Float>(work: &Entered, boxed: &Boxed) -> Result<()> {
 /// The error of every so many blocks of each message.
 pub fn sample<T: Float>(
     work: &Entered,
-    boxed: &Boxed,
+    boxes: &[Told],
     every: &[u32],
 ) -> Result<Array<SampledError>> {
     let errors = Array::of(work, &vec![SampledError::default(); every.len()])?;
     let every = Array::of(work, every)?;
-    for (dims, jobs, _) in boxed.launches() {
-        let told = Array::of(work, jobs)?;
-        let (mut jobs_at, mut count) = (told.address(), jobs.len() as u32);
+    for told in boxes {
+        let (mut jobs_at, mut count) = (told.jobs.address(), told.count);
         let (mut every_at, mut to) = (every.address(), errors.address());
         let args = [
             arg(&mut jobs_at),
@@ -120,7 +140,7 @@ pub fn sample<T: Float>(
             arg(&mut every_at),
             arg(&mut to),
         ];
-        launch(work, Kernel::Sample(T::ELEMENT, dims), count, 0, args)?;
+        launch(work, Kernel::Sample(T::ELEMENT, told.dims), count, 0, args)?;
     }
     Ok(errors)
 }
