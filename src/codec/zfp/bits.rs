@@ -1,5 +1,7 @@
 //! Bit strings in 64-bit words, the lowest bit of the first word first.
 
+use super::blocks::{LINE, prefetch_to_write};
+
 /// Appends bit strings to the words of a stream. Past the end it writes nothing and remembers that.
 pub struct BitWriter<'a> {
     words: &'a mut [u64],
@@ -53,6 +55,26 @@ impl<'a> BitWriter<'a> {
         self.pending = pending;
         self.at += full;
         self.fill = (fill + rest) % 64;
+    }
+
+    /// The next `count` words, if the words so far are whole and there are so many; see [`Self::skip`].
+    #[inline(always)]
+    pub fn next_words(&mut self, count: usize) -> Option<&mut [u64]> {
+        if self.fill > 0 || self.overflow {
+            return None;
+        }
+        let (words, rest) = self.words.get_mut(self.at..)?.split_at_mut_checked(count)?;
+        // Those after them will be asked for next.
+        for line in rest[..count.min(rest.len())].chunks(LINE / size_of::<u64>()) {
+            prefetch_to_write(line.as_ptr());
+        }
+        Some(words)
+    }
+
+    /// Goes on after `count` words, which [`Self::next_words`] gave and which have been written.
+    #[inline(always)]
+    pub fn skip(&mut self, count: usize) {
+        self.at += count;
     }
 
     /// Writes the last, partial word, its other bits zero. Returns the number of words written, or

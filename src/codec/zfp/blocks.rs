@@ -99,7 +99,7 @@ pub fn whole<S: Shape>() -> [u8; 3] {
 }
 
 /// Bytes of a cache line, on most machines.
-const LINE: usize = 64;
+pub const LINE: usize = 64;
 
 /// Has `length` values of each row of a block fetched into the caches: blocks have more rows than a processor
 /// foresees. The values need not be there. The only row of a 1-D block needs no help.
@@ -124,6 +124,19 @@ fn prefetch_line<T>(at: *const T) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: any address may be asked for.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Has a cache line fetched that is going to be written. It need not be there.
+#[inline(always)]
+pub fn prefetch_to_write<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: any address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
@@ -289,20 +302,20 @@ impl<'a, T: Value> Source<'a, T> {
 
     /// Whether each block follows the one before it along x, in the same rows.
     #[inline(always)]
-    pub fn are_in_a_row(sources: &[Self; 4]) -> bool {
-        let [first, ..] = sources;
+    pub fn are_in_a_row(sources: &[Self]) -> bool {
+        let first = &sources[0];
         (sources.iter().zip(0..)).all(|(source, i)| {
             source.first == first.first.wrapping_add(4 * i) && source.strides == first.strides
         })
     }
 
-    /// [`Self::row`] of this block and the three that follow it.
+    /// [`Self::row`] of this block and those that follow it, `N` values.
     ///
     /// # Safety
-    /// It must be the first of four blocks that [`Self::are_in_a_row`].
+    /// It must be the first of so many blocks that [`Self::are_in_a_row`].
     #[inline(always)]
-    pub unsafe fn long_row<S: Shape>(&self, y: usize, z: usize) -> &'a [T; 16] {
-        // SAFETY: the rows of the four blocks are readable and lie one after the other.
+    pub unsafe fn long_row<S: Shape, const N: usize>(&self, y: usize, z: usize) -> &'a [T; N] {
+        // SAFETY: the rows of the blocks are readable and lie one after the other.
         unsafe { &*self.row_start::<S>(y, z).cast() }
     }
 

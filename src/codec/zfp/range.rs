@@ -92,17 +92,28 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     let mut coded = [const { BlockBits::EMPTY }; BATCH];
     let budget = limits.block_bits.unwrap_or(usize::MAX);
     let mut nonfinite = 0;
-    let in_batch = |batch: usize| range.end.saturating_sub(batch).min(S::BATCH);
+    let in_batch = |batch: usize| range.end.saturating_sub(batch).min(A::blocks::<S>());
     let mut places = Places::default();
-    places.look_ahead::<T, S>(task, &mut walk, in_batch(range.start));
-    for batch in range.clone().step_by(S::BATCH) {
+    places.look_ahead::<A, T, S>(task, &mut walk, in_batch(range.start));
+    for batch in range.clone().step_by(A::blocks::<S>()) {
         let count = in_batch(batch);
         // SAFETY: the caller promised that the grid's values are readable.
         let sources = unsafe { places.find::<T, S>(task, count, &mut copies) };
-        places.look_ahead::<T, S>(task, &mut walk, in_batch(batch + S::BATCH));
+        places.look_ahead::<A, T, S>(task, &mut walk, in_batch(batch + A::blocks::<S>()));
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
         if let Some(quiet) = limits.quiet {
             headers.silence(quiet + T::BIAS);
+        }
+        let whole = limits
+            .block_bits
+            .filter(|bits| bits.is_multiple_of(64) && count == A::blocks::<S>());
+        if let Some(bits) = whole
+            && bits <= 64 * BLOCK_WORDS
+            && let Some(words) = writer.next_words(count * bits / 64)
+            && arch.encode_words::<T, S>(&headers, &mut planes.0, words)
+        {
+            writer.skip(count * bits / 64);
+            continue;
         }
         arch.encode::<T, S>(&headers, &mut planes.0, budget, &mut coded);
         for block in &mut coded[..count] {
@@ -123,7 +134,7 @@ struct Places {
 impl Places {
     /// Goes on to the next `count` blocks, and has their values fetched into the caches.
     #[inline(always)]
-    fn look_ahead<T: Value, S: Shape>(
+    fn look_ahead<A: Arch, T: Value, S: Shape>(
         &mut self,
         task: &EncodeTask<T>,
         walk: &mut Walk,
@@ -133,7 +144,7 @@ impl Places {
         let prefetch = |offset, length| {
             blocks::prefetch::<T, S>(task.first.wrapping_offset(offset), strides, length);
         };
-        let may_be_row = count == S::BATCH && strides[0] == 1;
+        let may_be_row = count == A::blocks::<S>() && strides[0] == 1;
         self.row = may_be_row.then(|| walk.row::<S>(count)).flatten();
         if let Some(offset) = self.row {
             prefetch(offset, 4 * count);

@@ -41,6 +41,12 @@ pub trait Arch: Copy + Send + Sync {
     type Bmi: Bmi;
     fn bmi(self) -> Self::Bmi;
 
+    /// How many blocks go through the stages of encoding together.
+    #[inline(always)]
+    fn blocks<S: Shape>() -> usize {
+        S::BATCH
+    }
+
     /// Headers and bit planes of [`BATCH`] blocks. Returns how many of them hold a NaN or an
     /// infinity; those are not coded.
     fn forward<T: Value, S: Shape>(
@@ -68,6 +74,19 @@ pub trait Arch: Copy + Send + Sync {
         budget: usize,
         coded: &mut [BlockBits; BATCH],
     );
+
+    /// As [`Self::encode`] for [`Self::blocks`] blocks of as many whole words each as `words` holds, if this kind of
+    /// machine has a way to write them there at once.
+    #[inline(always)]
+    fn encode_words<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &mut [Planes; BATCH],
+        words: &mut [u64],
+    ) -> bool {
+        let _ = (headers, planes, words);
+        false
+    }
 
     /// Headers and planes of [`Shape::BATCH`] blocks of `block_bits` bits each, if this kind of machine has a
     /// better way than one after the other.

@@ -68,7 +68,6 @@ static WORDS64: Permutation = by_significance(8).inverse();
 /// (x, y) of four: the place of each, by its index in the block or blocks.
 type Places = [u8; 64];
 
-const ROWS: Places = places(Kind::Rows);
 const CUBE32: Places = places(Kind::Cube32);
 const SQUARE32: Places = places(Kind::Square32);
 const CUBE64: Places = places(Kind::Cube64);
@@ -76,8 +75,6 @@ const SQUARE64: Places = places(Kind::Square64);
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// As in the block.
-    Rows,
     Cube32,
     Square32,
     Cube64,
@@ -91,7 +88,6 @@ const fn places(kind: Kind) -> Places {
         // The third axis, or the number of the block.
         let (x, y, z) = (i % 4, i / 4 % 4, i / 16);
         places[i] = match kind {
-            Kind::Rows => i,
             Kind::Cube32 => 16 * x + 4 * z + y,
             Kind::Square32 => 16 * y + 4 * x + z,
             Kind::Cube64 => 8 * (4 * (y % 2) + z) + 4 * (y / 2) + x,
@@ -148,7 +144,6 @@ static SQUARE_PLANES: Permutation = whole_planes(2);
 static CUBE_GROUPS: Permutation = whole_planes(8).inverse();
 static SQUARE_GROUPS: Permutation = whole_planes(2).inverse();
 
-static CUBE32_CODING: Permutation = to_coding_order(ROWS, Cube::ORDER);
 static SQUARE32_CODING: Permutation = to_coding_order(SQUARE32, Square::ORDER);
 static CUBE64_CODING: Permutation = to_coding_order(CUBE64, Cube::ORDER);
 static SQUARE64_CODING: Permutation = to_coding_order(SQUARE64, Square::ORDER);
@@ -300,18 +295,6 @@ fn by_significance64(v: [__m512i; 8]) -> [__m512i; 8] {
 fn by_element64(v: [__m512i; 8]) -> [__m512i; 8] {
     let v = transpose8(v);
     eight!(|i| WORDS64.apply(v[i]))
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn split_cube32(v: [__m512i; 4], planes: &mut Planes) {
-    let v = by_significance32(v);
-    for (i, v) in v.into_iter().enumerate() {
-        let bits = bits_of_bytes(CUBE32_CODING.apply(v));
-        store_cube(CUBE_PLANES.apply(bits), 8 * i, planes);
-    }
 }
 
 #[inline]

@@ -4,10 +4,10 @@
 //! values each. [`rotate`] brings x to where a lifting step is an operation on whole registers, then y.
 //! The bits of the indices are written (register)(element), as there: y1 is the upper bit of y.
 
-use super::bytes;
 use super::lifting::{lift64, rotate, rotate_back, unlift64, weave_lanes};
 use super::unlines::{self, Words};
-use crate::codec::zfp::arch::BATCH;
+use super::{Avx512, bytes};
+use crate::codec::zfp::arch::{Arch, BATCH};
 use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
@@ -44,7 +44,7 @@ pub fn forward<S: Shape>(
             }
         }
         _ => {
-            for i in 0..Cube::BATCH {
+            for i in 0..BATCH {
                 largest[i] = forward_cube(&sources[i], &mut planes[i]);
             }
         }
@@ -187,7 +187,11 @@ fn set_headers<S: Shape>(
     lowest: LowestExponent,
 ) -> usize {
     let mut nonfinite = 0;
-    let eights = largest.as_chunks::<8>().0.iter().take(S::BATCH / 8);
+    let eights = largest
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .take(Avx512::blocks::<S>() / 8);
     for (i, largest) in eights.enumerate() {
         // SAFETY: 64 readable bytes.
         let largest = unsafe { _mm512_loadu_si512(largest.as_ptr().cast()) };

@@ -39,8 +39,7 @@ pub fn encode<T: Value, S: Shape>(
         let mut writer = Writer::<T>::new(headers, group, budget, coded);
         match S::DIMS {
             1 => encode_lines(&planes[group], &mut writer),
-            2 => encode_squares(&planes.as_chunks().0[group], &mut writer),
-            _ => encode_cubes(&planes.as_chunks().0[group], &mut writer),
+            _ => encode_squares(&planes.as_chunks().0[group], &mut writer),
         }
         writer.finish();
     }
@@ -239,139 +238,6 @@ fn load_words(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
     }))
 }
 
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn encode_cubes<T: Value>(planes: &[Planes; LANES], writer: &mut Writer<T>) {
-    let mut significant = _mm512_setzero_si512();
-    for eight in (0..T::Int::BITS).step_by(8) {
-        if writer.is_done(eight) {
-            return;
-        }
-        let words = load_words(planes, eight as usize);
-        for (k, &plane) in (eight..).zip(&words) {
-            significant = encode_cube_plane(plane, k, significant, writer);
-            if writer.is_done(k + 1) {
-                return;
-            }
-        }
-    }
-}
-
-/// One plane of eight 3-D blocks; returns how many coefficients are significant now.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn encode_cube_plane<T: Value>(
-    plane: __m512i,
-    k: u32,
-    significant: __m512i,
-    writer: &mut Writer<T>,
-) -> __m512i {
-    let one = _mm512_set1_epi64(1);
-    let size = _mm512_set1_epi64(64);
-    let coded = _mm512_cmpgt_epu64_mask(writer.planes, _mm512_set1_epi64(k.into()));
-    writer.make_room();
-    if _mm512_cmplt_epu64_mask(significant, size) == 0 {
-        writer.push(
-            _mm512_maskz_mov_epi64(coded, plane),
-            _mm512_maskz_mov_epi64(coded, size),
-        );
-        return significant;
-    }
-    let rest = _mm512_srlv_epi64(plane, significant);
-    let reach = _mm512_sub_epi64(size, _mm512_lzcnt_epi64(rest));
-    let now = _mm512_add_epi64(significant, reach);
-    // Ahead of the rest goes a 1, if there is anything, and the last one-bit's own 1 becomes the 0 after the
-    // plane. With nothing both are the same bit.
-    let last = _mm512_add_epi64(now, _mm512_popcnt_epi64(rest));
-    let far = _mm512_test_epi64_mask(rest, _mm512_set1_epi64(!0xffff_ffff));
-    let long = _mm512_cmpge_epu64_mask(_mm512_max_epu64(now, last), size);
-    if far | long != 0 {
-        let (code, length) = long_tail(rest, reach, now, far);
-        push_long(plane, code, length, significant, coded, writer);
-        return now;
-    }
-    let first = shl64(one, significant);
-    let tail = shl64(double32(rest), _mm512_add_epi64(significant, one));
-    let known = _mm512_and_si512(plane, _mm512_sub_epi64(first, one));
-    let code = _mm512_or_si512(known, tail);
-    let ends = _mm512_xor_si512(first, shl64(one, last));
-    writer.push(
-        _mm512_maskz_xor_epi64(coded, code, ends),
-        _mm512_maskz_add_epi64(coded, last, one),
-    );
-    now
-}
-
-/// The code of `rest` as low and high words, and its length. After it `now` coefficients are significant, up
-/// to the first `reach` of the rest, which are more than 32 in the lanes of `far`.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn long_tail(
-    rest: __m512i,
-    reach: __m512i,
-    now: __m512i,
-    far: __mmask8,
-) -> ([__m512i; 2], __m512i) {
-    let one = _mm512_set1_epi64(1);
-    let size = _mm512_set1_epi64(64);
-    let mut low = double32(rest);
-    let mut high = _mm512_setzero_si512();
-    if far != 0 {
-        let near = _mm512_and_si512(rest, _mm512_set1_epi64(0xffff_ffff));
-        let shift = _mm512_add_epi64(_mm512_popcnt_epi64(near), _mm512_set1_epi64(32));
-        let upper = double32(_mm512_srli_epi64::<32>(rest));
-        low = _mm512_or_si512(low, _mm512_sllv_epi64(upper, shift));
-        high = _mm512_srlv_epi64(upper, _mm512_sub_epi64(size, shift));
-    }
-    // Ahead of it, whether there is anything.
-    let high = _mm512_shldi_epi64::<1>(high, low);
-    let low = _mm512_or_si512(_mm512_add_epi64(low, low), one);
-    let length = _mm512_add_epi64(reach, _mm512_popcnt_epi64(rest));
-    // Neither the block's last coefficient, if it is the last one-bit, nor the end is said.
-    let closed = _mm512_cmpeq_epi64_mask(now, size);
-    let some = _mm512_test_epi64_mask(rest, rest);
-    let bits = _mm512_mask_sub_epi64(length, closed & some, length, one);
-    let length = _mm512_mask_add_epi64(bits, !closed, length, one);
-    let above = _mm512_sub_epi64(_mm512_max_epu64(bits, size), size);
-    let all = _mm512_set1_epi64(-1);
-    let low = _mm512_andnot_si512(_mm512_sllv_epi64(all, bits), low);
-    let high = _mm512_andnot_si512(_mm512_sllv_epi64(all, above), high);
-    ([low, high], length)
-}
-
-/// Appends what is known of a plane and its long tail.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn push_long<T: Value>(
-    plane: __m512i,
-    [low, high]: [__m512i; 2],
-    length: __m512i,
-    significant: __m512i,
-    coded: __mmask8,
-    writer: &mut Writer<T>,
-) {
-    let known = _mm512_andnot_si512(_mm512_sllv_epi64(_mm512_set1_epi64(-1), significant), plane);
-    let room = _mm512_sub_epi64(_mm512_set1_epi64(64), significant);
-    let first = _mm512_or_si512(known, _mm512_sllv_epi64(low, significant));
-    let second = _mm512_or_si512(
-        _mm512_srlv_epi64(low, room),
-        _mm512_sllv_epi64(high, significant),
-    );
-    writer.push_two(
-        _mm512_maskz_mov_epi64(coded, first),
-        _mm512_maskz_mov_epi64(coded, second),
-        _mm512_maskz_add_epi64(coded, significant, length),
-    );
-}
-
 /// Bits moved up within 64 bits, none of them out of them: a rotation, which compilers leave alone where
 /// they would guard a shift against large counts.
 #[inline]
@@ -391,12 +257,24 @@ fn shl32(bits: __m512i, count: __m512i) -> __m512i {
     _mm512_rolv_epi32(bits, count)
 }
 
+/// The low 16 bits of each 32, each one-bit followed by another 1.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn double16(bits: __m512i) -> __m512i {
+    let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x2c28_2420_0c08_0400), bits);
+    let nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f));
+    let (codes, lengths) = double4(nibbles);
+    join_bytes(codes, lengths).0
+}
+
 /// The low 32 bits of each lane, each one-bit followed by another 1.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn double32(bits: __m512i) -> __m512i {
+pub fn double32(bits: __m512i) -> __m512i {
     let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
     let nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f));
     let (codes, lengths) = double4(nibbles);

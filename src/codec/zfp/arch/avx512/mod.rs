@@ -37,10 +37,14 @@ macro_rules! eight {
 }
 
 mod bytes;
+mod columns;
+mod cubes;
 mod decode;
 mod double;
 mod lanes;
 mod lifting;
+mod pens;
+mod shifts;
 mod single;
 mod tails;
 mod unlanes;
@@ -87,6 +91,11 @@ impl Arch for Avx512 {
     type Bmi = Bmi2;
 
     #[inline(always)]
+    fn blocks<S: Shape>() -> usize {
+        if S::DIMS == 3 { BATCH } else { S::BATCH }
+    }
+
+    #[inline(always)]
     fn bmi(self) -> Bmi2 {
         // SAFETY: `self` proves that the machine has BMI2 too.
         unsafe { Bmi2::assumed() }
@@ -124,6 +133,23 @@ impl Arch for Avx512 {
     }
 
     #[inline(always)]
+    fn encode_words<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &mut [Planes; BATCH],
+        words: &mut [u64],
+    ) -> bool {
+        if S::DIMS != 3 {
+            return false;
+        }
+        let budget = words.len() / BATCH;
+        let mut paper = pens::Ream { words, budget };
+        // SAFETY: `self` proves that the machine has the instructions.
+        unsafe { cubes::encode::<T>(headers, planes, 64 * budget, &mut paper) };
+        true
+    }
+
+    #[inline(always)]
     fn encode<T: Value, S: Shape>(
         self,
         headers: &Headers,
@@ -132,7 +158,12 @@ impl Arch for Avx512 {
         coded: &mut [BlockBits; BATCH],
     ) {
         // SAFETY: `self` proves that the machine has the instructions.
-        unsafe { lanes::encode::<T, S>(headers, planes, budget, coded) }
+        unsafe {
+            match S::DIMS {
+                3 => cubes::encode::<T>(headers, planes, budget, coded),
+                _ => lanes::encode::<T, S>(headers, planes, budget, coded),
+            }
+        }
     }
 }
 

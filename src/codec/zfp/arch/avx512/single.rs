@@ -6,9 +6,9 @@
 //! elements or lanes with registers brings each axis in turn to where a lifting step is an operation on
 //! whole registers.
 
-use super::bytes;
 use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32, weave_lanes};
 use super::unlines::{self, Words};
+use super::{bytes, columns};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::planes::Planes;
@@ -33,80 +33,9 @@ pub fn forward<S: Shape>(
     let largest = match S::DIMS {
         1 => forward_lines(sources, planes),
         2 => forward_squares(sources, planes),
-        _ => forward_cubes(sources, planes),
+        _ => columns::forward(sources, planes),
     };
     set_headers::<S>(headers, largest, lowest)
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn forward_cubes(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> __m512i {
-    let sources = sources.as_chunks().0;
-    let planes = planes.as_chunks_mut().0;
-    let low = forward_four_cubes(&sources[0], &mut planes[0]);
-    let high = forward_four_cubes(&sources[1], &mut planes[1]);
-    // The first element of each lane.
-    let lanes = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0);
-    _mm512_maskz_permutex2var_epi32(0xff, low, lanes, high)
-}
-
-/// Four 3-D blocks, a row of each in a register: lanes are blocks. Returns their largest magnitudes.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn forward_four_cubes(sources: &[Source<f32>; 4], planes: &mut [Planes; 4]) -> __m512i {
-    // (z)(y), blocks in lanes, x in elements.
-    let v = load_four_cubes(sources);
-    let largest = four!(|z| largest_magnitude(v[z]));
-    let largest = largest_of(largest);
-    let largest = _mm512_max_epi32(largest, _mm512_shuffle_epi32::<0x4e>(largest));
-    let largest = _mm512_max_epi32(largest, _mm512_shuffle_epi32::<0xb1>(largest));
-    let v = quantize_all(v, largest);
-    // (z)(x), y in elements, and back.
-    let v = four!(|z| lift32(transpose_elements(v[z])));
-    let v = four!(|z| lift32(transpose_elements(v[z])));
-    // (y)(z).
-    let v = four!(|y| lift32(four!(|z| v[z][y])));
-    // (z)(block), y in lanes.
-    let v = four!(|z| transpose_lanes(four!(|y| bytes::to_negabinary32(v[y][z]))));
-    for (block, planes) in planes.iter_mut().enumerate() {
-        bytes::split_cube32(four!(|z| v[z][block]), planes);
-    }
-    largest
-}
-
-/// For each z and y, that row of all blocks.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn load_four_cubes(sources: &[Source<f32>; 4]) -> [Registers; 4] {
-    if Source::are_in_a_row(sources) {
-        // SAFETY: as asked.
-        return four!(|z| four!(|y| load_long(unsafe { sources[0].long_row::<Cube>(y, z) })));
-    }
-    four!(|z| four!(|y| load_rows(four!(|block| sources[block].row::<Cube>(y, z)))))
-}
-
-/// [`quantize`] by the largest magnitude of each lane.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn quantize_all(v: [Registers; 4], largest: __m512i) -> [Registers; 4] {
-    let exponent = scale_exponents(largest);
-    // A factor is cheaper than an exponent, but that of tiny values is too large for its type.
-    let smallest = _mm512_set1_epi32((SCALE as i32 - 127) << 23);
-    if _mm512_cmplt_epi32_mask(largest, smallest) != 0 {
-        return four!(|z| four!(|y| quantize(v[z][y], exponent)));
-    }
-    let factor = _mm512_scalef_ps(_mm512_set1_ps(1.0), exponent);
-    four!(|z| four!(|y| {
-        _mm512_cvttps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(v[z][y]), factor))
-    }))
 }
 
 #[inline]
@@ -144,7 +73,7 @@ fn load_four_squares(sources: &[Source<f32>; 4]) -> Registers {
     if Source::are_in_a_row(sources) {
         // SAFETY: as asked.
         return transpose_lanes(four!(|y| load_long(unsafe {
-            sources[0].long_row::<Square>(y, 0)
+            sources[0].long_row::<Square, 16>(y, 0)
         })));
     }
     four!(|block| load_rows(four!(|y| sources[block].row::<Square>(y, 0))))
@@ -173,7 +102,7 @@ fn forward_lines(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -
 }
 
 /// The exponent of the factor from values to integers is this less the biased exponent.
-const SCALE: f32 = 157.0;
+pub const SCALE: f32 = 157.0;
 
 #[inline]
 #[target_feature(
@@ -212,7 +141,7 @@ fn load(elements: &[i32; 16]) -> __m512i {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn load_long(row: &[f32; 16]) -> __m512i {
+pub fn load_long(row: &[f32; 16]) -> __m512i {
     // SAFETY: 64 readable bytes.
     unsafe { _mm512_loadu_si512(row.as_ptr().cast()) }
 }
@@ -221,7 +150,7 @@ fn load_long(row: &[f32; 16]) -> __m512i {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
+pub fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
     // SAFETY: each row is 16 readable bytes.
     let [a, b, c, d] = four!(|i| unsafe { _mm_loadu_si128(rows[i].as_ptr().cast()) });
     let v = _mm512_castsi128_si512(a);
@@ -235,7 +164,7 @@ fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn largest_magnitude(v: Registers) -> __m512i {
+pub fn largest_magnitude(v: Registers) -> __m512i {
     let magnitude = _mm512_set1_epi32(i32::MAX);
     largest_of(four!(|i| _mm512_and_si512(v[i], magnitude)))
 }
@@ -244,7 +173,7 @@ fn largest_magnitude(v: Registers) -> __m512i {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn largest_of([a, b, c, d]: Registers) -> __m512i {
+pub fn largest_of([a, b, c, d]: Registers) -> __m512i {
     _mm512_max_epi32(_mm512_max_epi32(a, b), _mm512_max_epi32(c, d))
 }
 
@@ -253,7 +182,7 @@ fn largest_of([a, b, c, d]: Registers) -> __m512i {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn scale_exponents(largest: __m512i) -> __m512 {
+pub fn scale_exponents(largest: __m512i) -> __m512 {
     let biased = _mm512_cvtepi32_ps(_mm512_srli_epi32::<23>(largest));
     // ZFP's exponents are one above IEEE's.
     _mm512_sub_ps(_mm512_set1_ps(SCALE - 1.0), biased)

@@ -1,0 +1,270 @@
+//! The embedded coder of 3-D blocks, sixteen in lockstep, one in each 64-bit lane of two registers.
+//!
+//! See [`crate::codec::zfp::encoder`] for the code. The tail of a plane is the coefficients that are not significant
+//! yet, each one-bit followed by another 1, with a 1 ahead; the last one-bit's own 1 becomes the 0 that ends the
+//! plane, and where there is no one-bit that is the 1 ahead. The last coefficient of a block is never said, for what
+//! is said before it leaves nothing else.
+//!
+//! Tails are short, as a rule. So those of both registers are doubled at once, in the halves of lanes; only where
+//! one is longer is each register's doubled by itself.
+
+use super::columns;
+use super::lanes::{double16, double32};
+use super::lifting::transpose8;
+use super::pens::{BLOCK_OF_LANE, Kept, LANES, Pages, Paper, Pens, widen};
+use super::shifts::{sll, srl};
+use crate::codec::zfp::Value;
+use crate::codec::zfp::arch::BATCH;
+use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::transform::Headers;
+use crate::codec::zfp::value::Int;
+use std::arch::x86_64::*;
+
+/// Encodes sixteen blocks, up to bit `budget` of each or a little more.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn encode<T: Value>(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    budget: usize,
+    paper: &mut impl Paper,
+) {
+    let pens = Pens::new::<T>(headers, budget);
+    let mut kept = Kept::pair();
+    let mut pages = Pages::new(budget, &mut kept);
+    let counts = two!(|g| widen(&headers.planes.as_chunks().0[g]));
+    let most = headers
+        .planes
+        .iter()
+        .fold(0, |most, &count| most.max(count));
+    // At fixed rate every block has all planes; those of a block of zeros are zeros, which may well follow its header.
+    let all = headers
+        .planes
+        .iter()
+        .zip(&headers.bits)
+        .all(|(&count, &bits)| bits == 0 || count == T::Int::BITS);
+    let pens = if all && budget != usize::MAX {
+        encode_planes::<T, _, false>(planes, counts, most, pens, &mut pages, paper)
+    } else {
+        encode_planes::<T, _, true>(planes, counts, most, pens, &mut pages, paper)
+    };
+    pages.finish(&pens, paper);
+}
+
+/// Encodes planes until each block has had its `counts`, or all have their budget.
+#[inline(never)]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
+    planes: &[Planes; BATCH],
+    counts: [__m512i; 2],
+    most: u32,
+    mut pens: Pens,
+    pages: &mut Pages,
+    paper: &mut P,
+) -> Pens {
+    let groups = planes.as_chunks().0;
+    let mut rows = [[[0; LANES]; 8]; 2];
+    let mut state = State {
+        significant: [_mm512_setzero_si512(); 2],
+        wide: false,
+        long: false,
+    };
+    for eight in (0..T::Int::BITS).step_by(8) {
+        if eight >= most || pens.are_done() {
+            return pens;
+        }
+        if T::Int::BITS == 32 {
+            columns::split(planes, eight as usize, &mut rows);
+        } else {
+            turn(&groups[0], eight as usize, &mut rows[0]);
+            turn(&groups[1], eight as usize, &mut rows[1]);
+        }
+        for i in 0..8 {
+            let k = eight + i;
+            if k >= most || pens.are_done() {
+                return pens;
+            }
+            let coded = if COUNTED {
+                two!(|g| _mm512_cmpgt_epu64_mask(counts[g], _mm512_set1_epi64(k.into())))
+            } else {
+                [!0; 2]
+            };
+            encode_plane::<T, P, COUNTED>(
+                two!(|g| load(&rows[g][i as usize])),
+                coded,
+                &mut state,
+                &mut pens,
+                pages,
+                paper,
+            );
+        }
+    }
+    pens
+}
+
+/// Rows of eight words.
+type Rows = [[u64; LANES]; 8];
+
+/// Eight planes of each of eight blocks → a row of each plane.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn turn(planes: &[Planes; LANES], at: usize, rows: &mut Rows) {
+    let words = transpose8(eight!(|lane| load(
+        &planes[BLOCK_OF_LANE[lane]].as_chunks().0[at / 8]
+    )));
+    for (row, v) in rows.iter_mut().zip(words) {
+        // SAFETY: 64 writable bytes.
+        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), v) }
+    }
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn load(words: &[u64; LANES]) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+/// What is known of the blocks after some planes.
+struct State {
+    /// Coefficients that are significant.
+    significant: [__m512i; 2],
+    /// Some tail was of more than 16 coefficients, and another may be.
+    wide: bool,
+    /// Some plane's code was of more than 64 bits, and another's may be. (Which it is changes from plane to plane; to
+    /// ask each time takes longer than to do too much, as nobody can foresee the answer.)
+    long: bool,
+}
+
+/// One plane of each block.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn encode_plane<T: Value, P: Paper, const COUNTED: bool>(
+    plane: [__m512i; 2],
+    coded: [__mmask8; 2],
+    state: &mut State,
+    pens: &mut Pens,
+    pages: &mut Pages,
+    paper: &mut P,
+) {
+    pages.make_room(paper);
+    let one = _mm512_set1_epi64(1);
+    let size = _mm512_set1_epi64(64);
+    let before = state.significant;
+    let now = two!(|g| {
+        let reach = _mm512_sub_epi64(size, _mm512_lzcnt_epi64(plane[g]));
+        _mm512_max_epi32(before[g], reach)
+    });
+    state.significant = now;
+    let last = _mm512_set1_epi64(i64::MIN);
+    let rest = two!(|g| srl(_mm512_andnot_si512(last, plane[g]), before[g]));
+    let ones = two!(|g| _mm512_popcnt_epi64(rest[g]));
+    let end = two!(|g| _mm512_add_epi64(now[g], ones[g]));
+    let length = two!(|g| {
+        let next = _mm512_add_epi64(now[g], one);
+        _mm512_add_epi64(_mm512_min_epi32(next, size), ones[g])
+    });
+    let after = two!(|g| _mm512_add_epi64(before[g], one));
+    let Tail { low, high } = tails::<T, P, COUNTED>(rest, before, after, &mut state.wide);
+    // The 1 ahead, and the one that is none.
+    let first = two!(|g| sll(one, before[g]));
+    let known = two!(|g| _mm512_sub_epi64(first[g], one));
+    let tail = two!(|g| sll(low[g], after[g]));
+    let code = two!(|g| _mm512_ternarylogic_epi64::<A_AND_B_OR_C>(plane[g], known[g], tail[g]));
+    let closing = two!(|g| sll(one, end[g]));
+    let code = two!(|g| _mm512_ternarylogic_epi64::<XOR>(code[g], first[g], closing[g]));
+    let of = |v: [__m512i; 2]| {
+        if COUNTED {
+            two!(|g| _mm512_maskz_mov_epi64(coded[g], v[g]))
+        } else {
+            v
+        }
+    };
+    if !state.long {
+        let longest = _mm512_max_epi32(length[0], length[1]);
+        state.long = _mm512_cmpgt_epi32_mask(longest, size) != 0;
+    }
+    if !state.long {
+        pens.push(pages, of(code), of(length));
+        return;
+    }
+    let high = two!(|g| {
+        let tail = srl(low[g], _mm512_sub_epi64(_mm512_set1_epi64(63), before[g]));
+        let high = _mm512_or_si512(high[g], tail);
+        let open = _mm512_cmplt_epi64_mask(now[g], size);
+        let closing = sll(one, _mm512_sub_epi64(end[g], size));
+        _mm512_mask_xor_epi64(high, open, high, closing)
+    });
+    pens.push_two(pages, of(code), of(high), of(length));
+    // Of one coefficient, the last, there is no tail.
+    state.long = are_below(before, 63);
+}
+
+/// Tails, each one-bit followed by another 1: the first 64 bits, and those after them.
+struct Tail {
+    low: [__m512i; 2],
+    /// Moved up by `after`.
+    high: [__m512i; 2],
+}
+
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn tails<T: Value, P: Paper, const COUNTED: bool>(
+    rest: [__m512i; 2],
+    before: [__m512i; 2],
+    after: [__m512i; 2],
+    wide: &mut bool,
+) -> Tail {
+    let mut high = [_mm512_setzero_si512(); 2];
+    let any = _mm512_or_si512(rest[0], rest[1]);
+    if !*wide {
+        *wide = _mm512_test_epi64_mask(any, _mm512_set1_epi64(!0xffff)) != 0;
+    }
+    if !*wide {
+        let both = _mm512_or_si512(rest[0], _mm512_slli_epi64::<32>(rest[1]));
+        let doubled = double16(both);
+        let first = _mm512_and_si512(doubled, _mm512_set1_epi64(0xffff_ffff));
+        return Tail {
+            low: [first, _mm512_srli_epi64::<32>(doubled)],
+            high,
+        };
+    }
+    *wide = are_below(before, 48);
+    let mut low = two!(|g| double32(rest[g]));
+    if _mm512_test_epi64_mask(any, _mm512_set1_epi64(!0xffff_ffff)) != 0 {
+        let half = _mm512_set1_epi64(32);
+        let upper = two!(|g| double32(_mm512_srli_epi64::<32>(rest[g])));
+        for g in 0..2 {
+            let near = _mm512_and_si512(rest[g], _mm512_set1_epi64(0xffff_ffff));
+            let ones = _mm512_popcnt_epi64(near);
+            low[g] = _mm512_or_si512(low[g], sll(upper[g], _mm512_add_epi64(half, ones)));
+            high[g] = sll(srl(upper[g], _mm512_sub_epi64(half, ones)), after[g]);
+        }
+    }
+    Tail { low, high }
+}
+
+/// Whether any is below a limit.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn are_below(v: [__m512i; 2], limit: i64) -> bool {
+    let least = _mm512_min_epi32(v[0], v[1]);
+    _mm512_cmplt_epi64_mask(least, _mm512_set1_epi64(limit)) != 0
+}
+
+const A_AND_B_OR_C: i32 = 0xea;
+const XOR: i32 = 0x96;

@@ -1,0 +1,47 @@
+//! Shifts of 64-bit lanes by the instructions themselves, which say what a large count does. (In place of the functions for
+//! them a compiler guards against large counts, or puts other shifts.)
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+
+/// Bits moved up; none are left where `count` is 64 or more. (Compilers would guard a shift by so much.)
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn sll(bits: __m512i, count: __m512i) -> __m512i {
+    let moved;
+    // SAFETY: the instruction, one of those that this function is compiled with, reads and writes registers only.
+    unsafe {
+        asm!("vpsllvq {}, {}, {}", out(zmm_reg) moved, in(zmm_reg) bits, in(zmm_reg) count, options(pure, nomem, nostack, preserves_flags));
+    }
+    moved
+}
+
+/// As [`sll`], down.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn srl(bits: __m512i, count: __m512i) -> __m512i {
+    let moved;
+    // SAFETY: as above.
+    unsafe {
+        asm!("vpsrlvq {}, {}, {}", out(zmm_reg) moved, in(zmm_reg) bits, in(zmm_reg) count, options(pure, nomem, nostack, preserves_flags));
+    }
+    moved
+}
+
+/// The bits of `high` moved up, with those of `low` moved in; `count` is taken modulo 64.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn shld(high: __m512i, low: __m512i, count: __m512i) -> __m512i {
+    let mut moved = high;
+    // SAFETY: as above.
+    unsafe {
+        asm!("vpshldvq {}, {}, {}", inout(zmm_reg) moved, in(zmm_reg) low, in(zmm_reg) count, options(pure, nomem, nostack, preserves_flags));
+    }
+    moved
+}
