@@ -1,8 +1,10 @@
 //! From a stream to a grid, sixteen blocks at a time.
 
 use super::unlanes::{self, Group};
-use super::unlines::{self, Words};
+use super::unlines::Lines;
+use super::unsquares;
 use super::window::LANES;
+use super::words::Blocks;
 use super::{Avx512, double, single};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
@@ -31,21 +33,14 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     let mut walk = Walk::new::<S>(&task.grid, range.start);
     let mut headers = Headers::default();
     let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut lines = Lines::empty();
     let mut copies = [[T::default(); 64]; BATCH];
     for batch in range.clone().step_by(BATCH) {
         let count = (range.end - batch).min(BATCH);
-        let mut words = None;
+        let are_lines =
+            short_lines::<T, S>(bytes, position, limits, count, &mut headers, &mut lines);
         position = match limits.block_bits {
-            Some(bits) if S::DIMS == 1 && bits <= unlines::LONGEST => {
-                words = Some(unlines::decode::<T>(
-                    bytes,
-                    position,
-                    bits,
-                    count,
-                    &mut headers,
-                ));
-                position + count * bits
-            }
+            Some(bits) if are_lines => position + count * bits,
             Some(bits) if S::DIMS > 1 => fixed::<T, S>(
                 arch.bmi(),
                 bytes,
@@ -66,28 +61,26 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
             ),
         };
         let mut places = [None; BATCH];
-        let mut targets = Target::all_copied(&mut copies);
         let may_be_row = count == BATCH && task.grid.strides[0] == 1;
-        let strides = [task.grid.strides[1], task.grid.strides[2]];
-        if let Some(offset) = may_be_row.then(|| walk.row::<S>(count)).flatten() {
-            for (i, target) in targets.iter_mut().enumerate() {
+        let row = may_be_row.then(|| walk.row::<S>(count)).flatten();
+        let mut targets = match row {
+            Some(offset) => {
                 // SAFETY: the blocks are inside the grid, which the caller promised is writable.
-                *target = unsafe {
-                    let first = task.first.offset(offset + 4 * i as isize);
-                    Target::in_place(first, strides)
-                };
+                unsafe { row_of_targets(task, offset) }
             }
+            None => Target::all_copied(&mut copies),
+        };
+        let apart = if row.is_some() { 0 } else { count };
+        for (target, place) in targets.iter_mut().zip(&mut places).take(apart) {
+            // SAFETY: the caller's promise, handed on.
+            *place = unsafe { aim::<T, S>(task, walk.step::<S>(), target) };
+        }
+        if are_lines {
+            inverse_lines::<T>(&lines, &mut targets);
         } else {
-            for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
-                // SAFETY: the caller's promise, handed on.
-                *place_of_copy = unsafe { aim::<T, S>(task, walk.step::<S>(), target) };
-            }
+            inverse::<T, S>(&headers, &planes, &mut targets);
         }
-        match words {
-            Some(words) => inverse_lines::<T>(&headers, &words, &mut targets),
-            None => inverse::<T, S>(&headers, &planes, &mut targets),
-        }
-        for (place, copy) in places.iter().zip(&copies).take(count) {
+        for (place, copy) in places.iter().zip(&copies).take(apart) {
             if let Some((first, extents)) = *place {
                 // SAFETY: the block is inside the grid, which the caller promised is writable.
                 unsafe { blocks::scatter::<T, S>(first, &task.grid.strides, extents, copy) };
@@ -95,6 +88,22 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         }
     }
     position
+}
+
+/// Blocks that are whole and lie next to each other along x, from the grid's value at `offset` on.
+///
+/// # Safety
+/// Their values must be in the grid, and writable while the targets are.
+#[inline(always)]
+unsafe fn row_of_targets<'a, T: Value>(
+    task: &DecodeTask<T>,
+    offset: isize,
+) -> [Target<'a, T>; BATCH] {
+    let [_, strides @ ..] = task.grid.strides;
+    std::array::from_fn(|i| {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { Target::in_place(task.first.offset(offset + 4 * i as isize), strides) }
+    })
 }
 
 /// Has a block decoded to where it belongs if it is whole and its rows are contiguous, else to a copy, and says
@@ -221,15 +230,40 @@ pub fn inverse<T: Value, S: Shape>(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_lines<T: Value>(headers: &Headers, words: &Words, targets: &mut [Target<T>; BATCH]) {
+fn inverse_lines<T: Value>(lines: &Lines, targets: &mut [Target<T>; BATCH]) {
     // SAFETY: as in `inverse`.
     unsafe {
         if T::Int::BITS == 32 {
-            single::inverse_lines(headers, words, Target::reinterpret(targets));
+            single::inverse_lines(lines, Target::reinterpret(targets));
         } else {
-            double::inverse_lines(headers, words, Target::reinterpret(targets));
+            double::inverse_lines(lines, Target::reinterpret(targets));
         }
     }
+}
+
+/// Decodes `count` blocks if they are 1-D ones of equal length, and short.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn short_lines<T: Value, S: Shape>(
+    bytes: &[u8],
+    position: usize,
+    limits: Limits,
+    count: usize,
+    headers: &mut Headers,
+    lines: &mut Lines,
+) -> bool {
+    let Some(bits) = limits.block_bits.filter(|_| S::DIMS == 1) else {
+        return false;
+    };
+    let blocks = Blocks {
+        bytes,
+        position,
+        bits,
+        count,
+    };
+    blocks.are_short() && lines.decode::<T>(&blocks, headers)
 }
 
 /// Headers and planes of `count` blocks, each after the one before.
@@ -269,18 +303,16 @@ fn fixed<T: Value, S: Shape>(
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
 ) -> usize {
-    let span = if (position | bits).is_multiple_of(8) {
-        bits
-    } else {
-        bits + 7
-    };
     let blocks = Blocks {
         bytes,
         position,
         bits,
         count,
     };
-    match span {
+    match blocks.span() {
+        _ if S::DIMS == 2 && blocks.are_short() => {
+            unsquares::decode::<T>(&blocks, bmi, headers, planes);
+        }
         0..=128 => blocks.decode::<T, S, 2, false>(bmi, headers, planes),
         129..=256 => blocks.decode::<T, S, 4, false>(bmi, headers, planes),
         257..=512 => blocks.decode::<T, S, 8, false>(bmi, headers, planes),
@@ -329,14 +361,6 @@ impl Lanes<'_> {
             *positions = group.next();
         }
     }
-}
-
-/// Up to sixteen blocks of equal length, one after the other.
-struct Blocks<'a> {
-    bytes: &'a [u8],
-    position: usize,
-    bits: usize,
-    count: usize,
 }
 
 impl Blocks<'_> {

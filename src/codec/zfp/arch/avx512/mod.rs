@@ -39,14 +39,17 @@ macro_rules! eight {
 mod bytes;
 mod decode;
 mod double;
+mod join32;
 mod lanes;
 mod lifting;
 mod single;
 mod tails;
 mod unlanes;
 mod unlines;
+mod unsquares;
 mod verbatim;
 mod window;
+mod words;
 
 use super::bmi2::Bmi2;
 use super::{Arch, BATCH};

@@ -5,9 +5,10 @@
 //! stops where its block ends, or where all of its coefficients have become significant: from there on planes are
 //! their own code, and are copied when all lanes have stopped.
 
-use super::tails::{self, A_NOT_B_NOT_C, DECODED};
+use super::tails::{self, A_NOT_B_NOT_C, A_OR_NOT_B, DECODED};
 use super::verbatim;
 use super::window::{self, Code, LANES, SHOWN};
+use super::words::in_memory;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
@@ -302,8 +303,9 @@ fn short_steps<S: Shape, const R: usize>(
         let unknown = two!(|g| _mm512_sllv_epi64(all, significant[g]));
         let mask =
             two!(|g| _mm512_ternarylogic_epi64::<A_OR_NOT_B>(new[g], unknown[g], unknown[g]));
-        let (code, masks) = (two!(|g| lanes(here[g])), two!(|g| lanes(mask[g])));
-        std::hint::black_box((&code, &masks));
+        let mut rows = [two!(|g| lanes(here[g])), two!(|g| lanes(mask[g]))];
+        in_memory(&mut rows);
+        let [code, masks] = &rows;
         for g in 0..2 {
             for lane in 0..LANES {
                 put::<S>(
@@ -410,8 +412,6 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
     }
 }
 
-const A_OR_NOT_B: i32 = 0xf3;
-
 /// Sets plane `k`.
 #[inline(always)]
 fn put<S: Shape>(planes: &mut Planes, k: usize, bits: u64) {
@@ -445,14 +445,13 @@ impl Rows {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn new(code: __m512i, coefficients: __m512i, significant: __m512i, known: __m512i) -> Rows {
-        let rows = Rows {
+        let mut rows = Rows {
             code: lanes(code),
             coefficients: lanes(coefficients),
             significant: lanes(significant),
             known: lanes(known),
         };
-        // By way of memory: taking lanes out of registers one by one takes longer.
-        std::hint::black_box(&rows);
+        in_memory(&mut rows);
         rows
     }
 
