@@ -4,7 +4,7 @@ use super::unlanes::{self, Group};
 use super::unlines::Lines;
 use super::unsquares;
 use super::window::LANES;
-use super::words::Blocks;
+use super::words::{Aligned, Blocks};
 use super::{Avx512, double, single};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
@@ -32,7 +32,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     let mut position = task.position;
     let mut walk = Walk::new::<S>(&task.grid, range.start);
     let mut headers = Headers::default();
-    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut planes = Aligned([[0; 64]; BATCH]);
     let mut lines = Lines::empty();
     let mut copies = [[T::default(); 64]; BATCH];
     for batch in range.clone().step_by(BATCH) {
@@ -48,7 +48,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
                 bits,
                 count,
                 &mut headers,
-                &mut planes,
+                &mut planes.0,
             ),
             _ => one_by_one::<T, S>(
                 arch,
@@ -57,7 +57,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
                 limits,
                 count,
                 &mut headers,
-                &mut planes,
+                &mut planes.0,
             ),
         };
         let mut places = [None; BATCH];
@@ -78,7 +78,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         if are_lines {
             inverse_lines::<T>(&lines, &mut targets);
         } else {
-            inverse::<T, S>(&headers, &planes, &mut targets);
+            inverse::<T, S>(&headers, &planes.0, &mut targets);
         }
         for (place, copy) in places.iter().zip(&copies).take(apart) {
             if let Some((first, extents)) = *place {
@@ -149,7 +149,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
     }
     let mut runs: Vec<Run> = tasks.iter().map(Run::new::<T, S>).collect();
     let mut headers = Headers::default();
-    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut planes = Aligned([[0; 64]; BATCH]);
     let mut copies = [[T::default(); 64]; BATCH];
     loop {
         let mut places = [None; BATCH];
@@ -166,7 +166,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
             there,
             lowest: task.limits.lowest,
         };
-        lanes.decode::<T, S>(arch.bmi(), &mut headers, &mut planes);
+        lanes.decode::<T, S>(arch.bmi(), &mut headers, &mut planes.0);
         let mut copied = [None; BATCH];
         let mut targets = Target::all_copied(&mut copies);
         for ((target, copied), place) in targets.iter_mut().zip(&mut copied).zip(places) {
@@ -175,7 +175,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
                 *copied = unsafe { aim::<T, S>(task, place, target) };
             }
         }
-        inverse::<T, S>(&headers, &planes, &mut targets);
+        inverse::<T, S>(&headers, &planes.0, &mut targets);
         for (copied, copy) in copied.iter().zip(&copies) {
             if let Some((first, extents)) = *copied {
                 // SAFETY: the block is inside the grid, which the caller promised is writable.
@@ -350,12 +350,18 @@ impl Lanes<'_> {
             let ends = std::array::from_fn(|lane| {
                 starts[lane] + if self.there[first + lane] { ENDLESS } else { 0 }
             });
-            Group::<8>::open::<T, S>(self.bytes, &starts, &ends, self.lowest)
+            (starts, ends)
         };
-        let ((first, low), (second, high)) = (group(0), group(LANES));
-        let mut groups = [first, second];
+        let lanes = [group(0), group(LANES)];
+        let (halves, _) = headers.bits.as_chunks_mut::<LANES>();
+        let mut group = |g: usize| {
+            let (starts, ends) = &lanes[g];
+            Group::<8>::open::<T, S>(self.bytes, starts, ends, self.lowest, &mut halves[g])
+        };
+        let (mut first, mut second) = (group(0), group(1));
+        let mut groups = [&mut first, &mut second];
         let reached = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
-        set(headers, low, high, reached);
+        headers.planes = [reached; BATCH];
         let halves = self.positions.as_chunks_mut::<LANES>().0;
         for (positions, group) in halves.iter_mut().zip(&groups) {
             *positions = group.next();
@@ -381,21 +387,16 @@ impl Blocks<'_> {
         headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) {
-        let group = |first: usize| {
-            let places: [_; LANES] = std::array::from_fn(|lane| self.place(first + lane));
-            let (starts, ends) = (places.map(|(start, _)| start), places.map(|(_, end)| end));
-            Group::<R>::open::<T, S>(self.bytes, &starts, &ends, LowestExponent::NONE)
+        let (halves, _) = headers.bits.as_chunks_mut::<LANES>();
+        let mut group = |g: usize| {
+            let places = eight!(|lane| self.place(LANES * g + lane));
+            let (starts, ends) = (eight!(|i| places[i].0), eight!(|i| places[i].1));
+            let lowest = LowestExponent::NONE;
+            Group::<R>::open::<T, S>(self.bytes, &starts, &ends, lowest, &mut halves[g])
         };
-        let ((first, low), (second, high)) = (group(0), group(LANES));
-        let mut groups = [first, second];
+        let (mut first, mut second) = (group(0), group(1));
+        let mut groups = [&mut first, &mut second];
         let reached = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
-        set(headers, low, high, reached);
+        headers.planes = [reached; BATCH];
     }
-}
-
-#[inline(always)]
-fn set(headers: &mut Headers, low: [u32; LANES], high: [u32; LANES], planes: u32) {
-    let (halves, _) = headers.bits.as_chunks_mut::<LANES>();
-    (halves[0], halves[1]) = (low, high);
-    headers.planes = [planes; BATCH];
 }

@@ -8,7 +8,7 @@
 use super::tails::{self, A_NOT_B_NOT_C, A_OR_NOT_B, DECODED};
 use super::verbatim;
 use super::window::{self, Code, LANES, SHOWN};
-use super::words::in_memory;
+use super::words::{Aligned, in_memory};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
@@ -54,7 +54,8 @@ impl<'a, const R: usize> Group<'a, R> {
         starts: &[usize; LANES],
         ends: &[usize; LANES],
         lowest: LowestExponent,
-    ) -> (Self, [u32; LANES]) {
+        headers: &mut [u32; LANES],
+    ) -> Self {
         let code = Code::load(bytes, &starts.map(|start| start / 8));
         let (start, end) = (vector(starts), vector(ends));
         let position = _mm512_and_si512(start, _mm512_set1_epi64(7));
@@ -70,7 +71,6 @@ impl<'a, const R: usize> Group<'a, R> {
         let count = _mm512_add_epi64(_mm512_srli_epi64::<1>(bits), above);
         let count = _mm512_max_epi64(count, _mm512_setzero_si512());
         let count = _mm512_min_epi64(count, _mm512_set1_epi64(T::Int::BITS.into()));
-        let mut headers = [0; LANES];
         let coded_bits = _mm512_maskz_cvtepi64_epi32(coded, bits);
         // SAFETY: 32 writable bytes.
         unsafe { _mm256_storeu_si256(headers.as_mut_ptr().cast(), coded_bits) };
@@ -78,7 +78,7 @@ impl<'a, const R: usize> Group<'a, R> {
         let position = _mm512_mask_add_epi64(position, there, position, length);
         let some = _mm512_test_epi64_mask(count, count);
         let active = _mm512_mask_cmplt_epi64_mask(some, position, end);
-        let group = Group {
+        Group {
             bytes,
             code,
             origin,
@@ -91,8 +91,7 @@ impl<'a, const R: usize> Group<'a, R> {
             whole: 0,
             whole_at: _mm512_setzero_si512(),
             whole_tail: _mm512_setzero_si512(),
-        };
-        (group, headers)
+        }
     }
 
     /// Bit planes of the blocks that have not stopped, the fewest.
@@ -233,14 +232,10 @@ fn ones(mask: __mmask8) -> impl Iterator<Item = usize> {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
-    groups: &mut [Group<R>; 2],
+    groups: &mut [&mut Group<R>; 2],
     bmi: Bmi2,
     planes: &mut [Planes; BATCH],
 ) -> u32 {
-    let used = T::Int::BITS as usize * S::SIZE / 64;
-    for planes in &mut *planes {
-        planes[..used].fill(0);
-    }
     let planes: *mut [Planes; BATCH] = planes;
     // SAFETY: the same memory.
     let planes: &mut [[Planes; LANES]; 2] = unsafe { &mut *planes.cast() };
@@ -250,10 +245,37 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
         k += 1;
     }
     let mut most = k;
+    let end = match groups[0].whole | groups[1].whole {
+        // Eight planes are joined at a time, at first twice eight.
+        0 => k.next_multiple_of(8).max(16),
+        _ => T::Int::BITS as usize,
+    };
+    for planes in planes.iter_mut().flatten() {
+        clear::<S>(planes, k, end);
+    }
     for (group, planes) in groups.iter_mut().zip(planes) {
         most = most.max(group.copy_rest::<S>(bmi, planes));
     }
     (most as u32).min(T::Int::BITS)
+}
+
+/// Makes zeros of planes from plane `k` on and before `end`, a multiple of eight.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn clear<S: Shape>(planes: &mut Planes, k: usize, end: usize) {
+    if S::SIZE < 64 {
+        halves(planes)[k.min(end)..end].fill(0);
+        return;
+    }
+    let zero = _mm512_setzero_si512();
+    let mut mask = 0xff << (k % 8);
+    for eight in planes[..end].as_chunks_mut::<8>().0.iter_mut().skip(k / 8) {
+        // SAFETY: 64 writable bytes.
+        unsafe { _mm512_mask_storeu_epi64(eight.as_mut_ptr().cast(), mask, zero) };
+        mask = 0xff;
+    }
 }
 
 /// Decodes planes as long as each block's is whole and within one window of what is loaded, and leaves
@@ -263,7 +285,7 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn short_steps<S: Shape, const R: usize>(
-    groups: &mut [Group<R>; 2],
+    groups: &mut [&mut Group<R>; 2],
     bmi: Bmi2,
     planes: &mut [[Planes; LANES]; 2],
 ) -> usize {
@@ -303,9 +325,9 @@ fn short_steps<S: Shape, const R: usize>(
         let unknown = two!(|g| _mm512_sllv_epi64(all, significant[g]));
         let mask =
             two!(|g| _mm512_ternarylogic_epi64::<A_OR_NOT_B>(new[g], unknown[g], unknown[g]));
-        let mut rows = [two!(|g| lanes(here[g])), two!(|g| lanes(mask[g]))];
+        let mut rows = Aligned([two!(|g| lanes(here[g])), two!(|g| lanes(mask[g]))]);
         in_memory(&mut rows);
-        let [code, masks] = &rows;
+        let [code, masks] = &rows.0;
         for g in 0..2 {
             for lane in 0..LANES {
                 put::<S>(
@@ -333,7 +355,7 @@ fn short_steps<S: Shape, const R: usize>(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
-    groups: &mut [Group<R>; 2],
+    groups: &mut [&mut Group<R>; 2],
     k: usize,
     bmi: Bmi2,
     planes: &mut [[Planes; LANES]; 2],
@@ -390,7 +412,7 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
 
     let here = _mm512_set1_epi64(k as i64);
     for g in 0..2 {
-        let group = &mut groups[g];
+        let group = &mut *groups[g];
         let mut partial = 0;
         if S::SIZE == 64 {
             let decoded = _mm512_set1_epi64(DECODED);

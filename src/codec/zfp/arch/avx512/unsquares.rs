@@ -7,7 +7,7 @@
 
 use super::lifting::transpose_elements;
 use super::tails::{A_NOT_B_NOT_C, A_OR_B_NOT_C, runs32};
-use super::words::{Blocks, Words, block, in_memory};
+use super::words::{Aligned, Blocks, Words, block, in_memory};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
@@ -103,9 +103,9 @@ impl<const C: usize> Squares<C> {
                 _mm512_xor_si512(unknown, all),
                 waits,
             );
-            let mut rows = [lanes(here), lanes(mask)];
+            let mut rows = Aligned([lanes(here), lanes(mask)]);
             in_memory(&mut rows);
-            let [code, masks] = &rows;
+            let [code, masks] = &rows.0;
             for lane in 0..BATCH {
                 let plane = bmi.extract(code[lane].into(), masks[lane].into());
                 halves(&mut planes[block(lane)])[k] = plane as u16;

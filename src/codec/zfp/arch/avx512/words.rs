@@ -137,6 +137,10 @@ impl<const C: usize> Words<C> {
     }
 }
 
+/// Lanes on whole cache lines: stores across two of them are slow.
+#[repr(align(64))]
+pub struct Aligned<T>(pub T);
+
 /// Has lanes go by way of memory: taking them out of registers one by one takes longer.
 #[inline(always)]
 pub fn in_memory<T>(rows: &mut T) {
