@@ -99,7 +99,7 @@ pub fn whole<S: Shape>() -> [u8; 3] {
 }
 
 /// Bytes of a cache line, on most machines.
-const LINE: usize = 64;
+pub const LINE: usize = 64;
 
 /// Has `length` values of each row of a block fetched into the caches: blocks have more rows than a processor
 /// foresees. The values need not be there. The only row of a 1-D block needs no help.
@@ -117,8 +117,9 @@ pub fn prefetch<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], lengt
     }
 }
 
+/// Has the cache line of an address fetched, which need not be ours.
 #[inline(always)]
-fn prefetch_line<T>(at: *const T) {
+pub fn prefetch_line<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

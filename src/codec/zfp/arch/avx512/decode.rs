@@ -10,7 +10,7 @@ use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{Arch, BATCH};
 use crate::codec::zfp::bits::bytes_of;
-use crate::codec::zfp::blocks::{self, Place, Target, Walk};
+use crate::codec::zfp::blocks::{self, LINE, Place, Target, Walk};
 use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, Limits};
@@ -309,6 +309,7 @@ fn fixed<T: Value, S: Shape>(
         bits,
         count,
     };
+    blocks.fetch_next();
     match blocks.span() {
         _ if S::DIMS == 2 && blocks.are_short() => {
             unsquares::decode::<T>(&blocks, bmi, headers, planes);
@@ -370,6 +371,17 @@ impl Lanes<'_> {
 }
 
 impl Blocks<'_> {
+    /// Has the blocks that follow, as many, fetched into the caches.
+    #[inline(always)]
+    fn fetch_next(&self) {
+        let length = self.count * self.bits / 8;
+        let next = self.bytes.as_ptr().wrapping_add(self.position / 8 + length);
+        // (What is longer is zeros.)
+        for i in (0..length.min(8 * BLOCK_WORDS * BATCH)).step_by(LINE) {
+            blocks::prefetch_line(next.wrapping_add(i));
+        }
+    }
+
     /// Where block `i` begins and ends; nowhere, if there is none.
     #[inline(always)]
     fn place(&self, i: usize) -> (usize, usize) {

@@ -250,9 +250,7 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
         0 => k.next_multiple_of(8).max(16),
         _ => T::Int::BITS as usize,
     };
-    for planes in planes.iter_mut().flatten() {
-        clear::<S>(planes, k, end);
-    }
+    clear::<S>(planes, k, end);
     for (group, planes) in groups.iter_mut().zip(planes) {
         most = most.max(group.copy_rest::<S>(bmi, planes));
     }
@@ -264,16 +262,21 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn clear<S: Shape>(planes: &mut Planes, k: usize, end: usize) {
+fn clear<S: Shape>(planes: &mut [[Planes; LANES]; 2], k: usize, end: usize) {
     if S::SIZE < 64 {
-        halves(planes)[k.min(end)..end].fill(0);
+        for planes in planes.iter_mut().flatten() {
+            halves(planes)[k.min(end)..end].fill(0);
+        }
         return;
     }
     let zero = _mm512_setzero_si512();
     let mut mask = 0xff << (k % 8);
-    for eight in planes[..end].as_chunks_mut::<8>().0.iter_mut().skip(k / 8) {
-        // SAFETY: 64 writable bytes.
-        unsafe { _mm512_mask_storeu_epi64(eight.as_mut_ptr().cast(), mask, zero) };
+    for i in k / 8..end / 8 {
+        for planes in planes.iter_mut().flatten() {
+            let eight = &mut planes.as_chunks_mut::<8>().0[i % 8];
+            // SAFETY: 64 writable bytes.
+            unsafe { _mm512_mask_storeu_epi64(eight.as_mut_ptr().cast(), mask, zero) };
+        }
         mask = 0xff;
     }
 }
@@ -422,9 +425,12 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
         let on = group.active & !whole[g] & !partial;
         group.position = _mm512_mask_mov_epi64(position[g], on, next[g]);
         group.significant = _mm512_mask_mov_epi64(significant[g], on, now[g]);
-        group.whole |= whole[g];
-        group.whole_at = _mm512_mask_mov_epi64(group.whole_at, whole[g], here);
-        group.whole_tail = _mm512_mask_mov_epi64(group.whole_tail, whole[g], tails.coefficients[g]);
+        if whole[g] != 0 {
+            group.whole |= whole[g];
+            group.whole_at = _mm512_mask_mov_epi64(group.whole_at, whole[g], here);
+            let tail = tails.coefficients[g];
+            group.whole_tail = _mm512_mask_mov_epi64(group.whole_tail, whole[g], tail);
+        }
         let more = _mm512_mask_cmpgt_epi64_mask(on, group.count, _mm512_add_epi64(here, one));
         group.end = _mm512_maskz_mov_epi64(more, end[g]);
         group.active = _mm512_cmplt_epi64_mask(next[g], group.end);
