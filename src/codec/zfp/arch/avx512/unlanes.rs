@@ -25,22 +25,28 @@ pub struct Group<'a, const R: usize> {
     code: Code<R>,
     /// The bit of `bytes` that the code of each block is loaded from,
     origin: __m512i,
-    /// from there on, the next bit of each block,
-    position: __m512i,
-    /// and the bit after its last one; 0 when it has stopped.
-    end: __m512i,
+    at: Progress,
     ends: [usize; LANES],
     /// Bit planes of each.
     count: __m512i,
-    /// Coefficients that are significant so far.
-    significant: __m512i,
-    /// The blocks that have not stopped.
-    active: __mmask8,
     /// Those that stopped before the plane that makes all of their coefficients significant, that plane, and the
     /// bits of its tail that may be coefficients; none where it is longer than a window.
     whole: __mmask8,
     whole_at: __m512i,
     whole_tail: __m512i,
+}
+
+/// How far eight blocks are.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// From the group's origins on, the next bit of each block,
+    position: __m512i,
+    /// and the bit after its last one; 0 when it has stopped.
+    end: __m512i,
+    /// Coefficients that are significant so far.
+    significant: __m512i,
+    /// The blocks that have not stopped.
+    active: __mmask8,
 }
 
 impl<'a, const R: usize> Group<'a, R> {
@@ -82,12 +88,14 @@ impl<'a, const R: usize> Group<'a, R> {
             bytes,
             code,
             origin,
-            position,
-            end: _mm512_maskz_mov_epi64(active, end),
+            at: Progress {
+                position,
+                end: _mm512_maskz_mov_epi64(active, end),
+                significant: _mm512_setzero_si512(),
+                active,
+            },
             ends: *ends,
             count,
-            significant: _mm512_setzero_si512(),
-            active,
             whole: 0,
             whole_at: _mm512_setzero_si512(),
             whole_tail: _mm512_setzero_si512(),
@@ -100,7 +108,7 @@ impl<'a, const R: usize> Group<'a, R> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn fewest(&self) -> u64 {
-        _mm512_mask_reduce_min_epu64(self.active, self.count)
+        _mm512_mask_reduce_min_epu64(self.at.active, self.count)
     }
 
     /// Decodes plane `k` of the blocks of `mask`, whose tails are longer than a window.
@@ -111,9 +119,9 @@ impl<'a, const R: usize> Group<'a, R> {
     )]
     fn step_bitwise<S: Shape>(&mut self, k: usize, mask: __mmask8, planes: &mut [Planes; LANES]) {
         let (origin, counts) = (lanes(self.origin), lanes(self.count));
-        let mut positions = lanes(self.position);
-        let mut significant = lanes(self.significant);
-        let mut ends = lanes(self.end);
+        let mut positions = lanes(self.at.position);
+        let mut significant = lanes(self.at.significant);
+        let mut ends = lanes(self.at.end);
         for lane in ones(mask) {
             let position = (origin[lane] + positions[lane]) as usize;
             let end = self.ends[lane];
@@ -130,12 +138,12 @@ impl<'a, const R: usize> Group<'a, R> {
             positions[lane] = next as u64 - origin[lane];
             if next < end && k as u64 + 1 < counts[lane] {
                 ends[lane] = end as u64 - origin[lane];
-                self.active |= 1 << lane;
+                self.at.active |= 1 << lane;
             }
         }
-        self.position = vector64(&positions);
-        self.significant = vector64(&significant);
-        self.end = vector64(&ends);
+        self.at.position = vector64(&positions);
+        self.at.significant = vector64(&significant);
+        self.at.end = vector64(&ends);
     }
 
     /// Sees to it that the next plane of every block is loaded, if as many bytes are.
@@ -143,11 +151,13 @@ impl<'a, const R: usize> Group<'a, R> {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn load_more(&mut self) {
+    fn load_more(&mut self, at: &mut Progress) {
         // The last place at which two windows are.
         let last = _mm512_set1_epi64(8 * (8 * R as i64 - 16) + 7);
-        if _mm512_mask_cmpgt_epi64_mask(self.active, self.position, last) != 0 {
+        if _mm512_mask_cmpgt_epi64_mask(at.active, at.position, last) != 0 {
+            self.at = *at;
             self.reload();
+            *at = self.at;
         }
     }
 
@@ -156,10 +166,10 @@ impl<'a, const R: usize> Group<'a, R> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn reload(&mut self) {
-        let bit = _mm512_and_si512(self.position, _mm512_set1_epi64(7));
-        let passed = _mm512_maskz_sub_epi64(self.active, self.position, bit);
-        self.position = _mm512_sub_epi64(self.position, passed);
-        self.end = _mm512_sub_epi64(self.end, passed);
+        let bit = _mm512_and_si512(self.at.position, _mm512_set1_epi64(7));
+        let passed = _mm512_maskz_sub_epi64(self.at.active, self.at.position, bit);
+        self.at.position = _mm512_sub_epi64(self.at.position, passed);
+        self.at.end = _mm512_sub_epi64(self.at.end, passed);
         self.origin = _mm512_add_epi64(self.origin, passed);
         let starts = lanes(self.origin).map(|start| start as usize / 8);
         self.code = Code::load(self.bytes, &starts);
@@ -171,7 +181,7 @@ impl<'a, const R: usize> Group<'a, R> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn next(&self) -> [usize; LANES] {
-        lanes(_mm512_add_epi64(self.origin, self.position)).map(|next| next as usize)
+        lanes(_mm512_add_epi64(self.origin, self.at.position)).map(|next| next as usize)
     }
 
     /// Copies the planes of blocks all of whose coefficients are significant. Returns how many planes there are
@@ -186,7 +196,7 @@ impl<'a, const R: usize> Group<'a, R> {
             return most;
         }
         let (origin, counts) = (lanes(self.origin), lanes(self.count));
-        let (mut positions, significant) = (lanes(self.position), lanes(self.significant));
+        let (mut positions, significant) = (lanes(self.at.position), lanes(self.at.significant));
         let (whole_at, tails) = (lanes(self.whole_at), lanes(self.whole_tail));
         for lane in ones(self.whole) {
             let before = significant[lane] as u32;
@@ -211,7 +221,7 @@ impl<'a, const R: usize> Group<'a, R> {
             most = most.max(k + bits.div_ceil(S::SIZE));
             positions[lane] = (position + bits) as u64 - origin[lane];
         }
-        self.position = vector64(&positions);
+        self.at.position = vector64(&positions);
         most
     }
 }
@@ -240,9 +250,14 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
     // SAFETY: the same memory.
     let planes: &mut [[Planes; LANES]; 2] = unsafe { &mut *planes.cast() };
     let mut k = short_steps::<S, R>(groups, bmi, planes);
-    while groups[0].active | groups[1].active != 0 {
-        step::<T, S, R, LONG>(groups, k, bmi, planes);
+    // (Apart from the groups, so that it may be in registers.)
+    let mut at = two!(|g| groups[g].at);
+    while at[0].active | at[1].active != 0 {
+        step::<T, S, R, LONG>(groups, &mut at, k, bmi, planes);
         k += 1;
+    }
+    for (group, at) in groups.iter_mut().zip(at) {
+        group.at = at;
     }
     let mut most = k;
     let end = match groups[0].whole | groups[1].whole {
@@ -298,12 +313,12 @@ fn short_steps<S: Shape, const R: usize>(
     let shown = _mm512_set1_epi64(SHOWN);
     // Code up to here is loaded.
     let loaded = _mm512_set1_epi64(8 * (8 * R as i64 - 8) + SHOWN);
-    let active = two!(|g| groups[g].active);
-    let limit = two!(|g| _mm512_min_epi64(groups[g].end, loaded));
+    let active = two!(|g| groups[g].at.active);
+    let limit = two!(|g| _mm512_min_epi64(groups[g].at.end, loaded));
     let limit = two!(|g| _mm512_mask_mov_epi64(_mm512_set1_epi64(i64::MAX), active[g], limit[g]));
     let most = groups[0].fewest().min(groups[1].fewest()).saturating_sub(1) as usize;
-    let mut position = two!(|g| groups[g].position);
-    let mut significant = two!(|g| groups[g].significant);
+    let mut position = two!(|g| groups[g].at.position);
+    let mut significant = two!(|g| groups[g].at.significant);
     let mut k = 0;
     if active[0] | active[1] == 0 {
         return 0;
@@ -344,9 +359,9 @@ fn short_steps<S: Shape, const R: usize>(
         k += 1;
     }
     for g in 0..2 {
-        let before = groups[g].position;
-        groups[g].position = _mm512_mask_mov_epi64(before, active[g], position[g]);
-        groups[g].significant = significant[g];
+        let before = groups[g].at.position;
+        groups[g].at.position = _mm512_mask_mov_epi64(before, active[g], position[g]);
+        groups[g].at.significant = significant[g];
     }
     k
 }
@@ -359,6 +374,7 @@ fn short_steps<S: Shape, const R: usize>(
 )]
 fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
     groups: &mut [&mut Group<R>; 2],
+    at: &mut [Progress; 2],
     k: usize,
     bmi: Bmi2,
     planes: &mut [[Planes; LANES]; 2],
@@ -367,13 +383,13 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
     let zero = _mm512_setzero_si512();
     let one = _mm512_set1_epi64(1);
     if LONG {
-        groups[0].load_more();
-        groups[1].load_more();
+        groups[0].load_more(&mut at[0]);
+        groups[1].load_more(&mut at[1]);
     }
     // Of a lane that has stopped nothing is left, and so everything below comes to zero.
-    let position = two!(|g| groups[g].position);
-    let significant = two!(|g| groups[g].significant);
-    let end = two!(|g| groups[g].end);
+    let position = two!(|g| at[g].position);
+    let significant = two!(|g| at[g].significant);
+    let end = two!(|g| at[g].end);
     let start = two!(|g| _mm512_add_epi64(position[g], significant[g]));
     let left = two!(|g| _mm512_max_epi64(_mm512_sub_epi64(end[g], start[g]), zero));
     let [here, window] = if S::SIZE == 64 {
@@ -415,16 +431,16 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
 
     let here = _mm512_set1_epi64(k as i64);
     for g in 0..2 {
-        let group = &mut *groups[g];
+        let (group, at) = (&mut *groups[g], &mut at[g]);
         let mut partial = 0;
         if S::SIZE == 64 {
             let decoded = _mm512_set1_epi64(DECODED);
             let long = _mm512_cmpge_epi64_mask(tails.length[g], decoded);
             partial = _mm512_mask_cmpgt_epi64_mask(long, left[g], decoded) & !whole[g];
         }
-        let on = group.active & !whole[g] & !partial;
-        group.position = _mm512_mask_mov_epi64(position[g], on, next[g]);
-        group.significant = _mm512_mask_mov_epi64(significant[g], on, now[g]);
+        let on = at.active & !whole[g] & !partial;
+        at.position = _mm512_mask_mov_epi64(position[g], on, next[g]);
+        at.significant = _mm512_mask_mov_epi64(significant[g], on, now[g]);
         if whole[g] != 0 {
             group.whole |= whole[g];
             group.whole_at = _mm512_mask_mov_epi64(group.whole_at, whole[g], here);
@@ -432,10 +448,12 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
             group.whole_tail = _mm512_mask_mov_epi64(group.whole_tail, whole[g], tail);
         }
         let more = _mm512_mask_cmpgt_epi64_mask(on, group.count, _mm512_add_epi64(here, one));
-        group.end = _mm512_maskz_mov_epi64(more, end[g]);
-        group.active = _mm512_cmplt_epi64_mask(next[g], group.end);
+        at.end = _mm512_maskz_mov_epi64(more, end[g]);
+        at.active = _mm512_cmplt_epi64_mask(next[g], at.end);
         if partial != 0 {
+            group.at = *at;
             group.step_bitwise::<S>(k, partial, &mut planes[g]);
+            *at = group.at;
         }
     }
 }
