@@ -35,7 +35,7 @@ impl Permutation {
         Permutation(bytes)
     }
 
-    const fn inverse(&self) -> Permutation {
+    pub const fn inverse(&self) -> Permutation {
         let mut inverse = [0; 64];
         let mut i = 0;
         while i < 64 {
@@ -128,7 +128,7 @@ const fn from_coding_order(places: Places, order: &[u8]) -> Permutation {
 }
 
 /// Eight planes of each group of eight coefficients → whole planes, for blocks of `groups` groups.
-const fn whole_planes(groups: usize) -> Permutation {
+pub const fn whole_planes(groups: usize) -> Permutation {
     let mut table = [0; 64];
     let mut i = 0;
     while i < 64 {

@@ -376,7 +376,7 @@ impl Blocks<'_> {
     fn fetch_next(&self) {
         let length = self.count * self.bits / 8;
         let next = self.bytes.as_ptr().wrapping_add(self.position / 8 + length);
-        // (What is longer is zeros.)
+        // (A longer block ends in zeros.)
         for i in (0..length.min(8 * BLOCK_WORDS * BATCH)).step_by(LINE) {
             blocks::prefetch_line(next.wrapping_add(i));
         }

@@ -1,7 +1,7 @@
 //! Bit planes → coefficients of 32 bits: transpose 8×8 bits at a time, and bring the bytes of each coefficient
 //! together, in as many steps as there are planes for.
 
-use super::bytes::{Permutation, bytes_of_bits};
+use super::bytes::{Permutation, bytes_of_bits, whole_planes};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Shape, Square};
 use std::arch::x86_64::*;
@@ -67,7 +67,7 @@ impl Join {
             i += 1;
         }
         Join {
-            groups: groups_of(groups),
+            groups: whole_planes(groups).inverse(),
             pairs: [pairs(&coefficients, 0), pairs(&coefficients, 1)],
             lower: [
                 lower(&coefficients, 0),
@@ -112,17 +112,6 @@ impl Join {
     fn pair(&self, i: usize, low: __m512i, high: __m512i) -> __m512i {
         _mm512_permutex2var_epi8(low, self.pairs[i].load(), high)
     }
-}
-
-const fn groups_of(groups: usize) -> Permutation {
-    let mut table = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        let (block, plane, group) = (i / (8 * groups), i / groups % 8, i % groups);
-        table[8 * (groups * block + group) + plane] = i as u8;
-        i += 1;
-    }
-    Permutation::of(table)
 }
 
 const fn pairs(coefficients: &[u8; 64], half: usize) -> Permutation {

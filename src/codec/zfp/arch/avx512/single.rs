@@ -4,7 +4,7 @@
 //! values start out row by row: register, 128-bit lane and element are (z y, block, x) in 3-D, which is
 //! how four blocks in a row lie in memory, (block, y, x) in 2-D, (block, block, x) in 1-D. Transposing
 //! elements or lanes with registers brings each axis in turn to where a lifting step is an operation on
-//! whole registers.
+//! whole registers. On the way back coefficients are joined in the order that takes the fewest transposes.
 
 use super::bytes;
 use super::join32::{join_cube, join_squares};

@@ -236,8 +236,8 @@ impl<const C: usize> Group<C> {
         let [a, b, c, d] = fours;
         let ac = _mm512_or_si512(a, _mm512_slli_epi32::<4>(c));
         let bd = _mm512_or_si512(b, _mm512_slli_epi32::<4>(d));
-        let [even, odd] = unpack(ac, bd);
-        [bytes_of_bits(even), bytes_of_bits(odd)]
+        let [first, others] = unpack(ac, bd);
+        [bytes_of_bits(first), bytes_of_bits(others)]
     }
 
     /// Four planes of each block, a byte each.
