@@ -75,6 +75,29 @@ fn decoded_blocks_of_very_tiny_values_are_libzfps() {
     }
 }
 
+/// Blocks of 128 bits that begin with `header` and more and more planes of zeros.
+fn decodes_planes_of_zeros<T: Scalar>(header: u128) {
+    let blocks = 0..T::HEADER_BITS + 70;
+    let stream: Vec<u64> = (blocks.clone())
+        .map(|zeros| header | 0x5d3_96ef_u128 << T::HEADER_BITS << zeros)
+        .flat_map(|block| [block as u64, (block >> 64) as u64])
+        .collect();
+    let blank = Field::contiguous(&[4 * blocks.len()], vec![T::of(1.0); 4 * blocks.len()]);
+    let mode = Mode::Rate { block_bits: 128 };
+    let theirs = their_values(&stream, &blank, mode).bits();
+    for arch in Arch::all() {
+        let (values, _) = our_values(arch, &stream, &blank, mode, 1);
+        assert_eq!(values.bits(), theirs, "{arch:?}");
+    }
+}
+
+/// No encoder makes more than a few of them.
+#[test]
+fn planes_of_zeros_are_as_many_as_a_stream_says() {
+    decodes_planes_of_zeros::<f32>(0x0ff);
+    decodes_planes_of_zeros::<f64>(0x7ff);
+}
+
 fn counts_nonfinite<T: Scalar>() {
     for (extents, bad) in [(&[64][..], 16), (&[16, 12], 12), (&[8, 8, 8], 8)] {
         for value in [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {

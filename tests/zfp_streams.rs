@@ -411,6 +411,27 @@ macro_rules! properties {
             proptest! {
                 #![proptest_config(ProptestConfig::with_cases($cases))]
 
+                /// Blocks in a row are coded together, and whole words are written where they belong.
+                #[test]
+                fn long_rows_are_libzfps(
+                    x in 60usize..=200,
+                    rest in prop::array::uniform::<_, $dims>(1usize..=9),
+                    look in prop::sample::select(&LOOKS[..]),
+                    whole_words in any::<bool>(),
+                    seed in any::<u64>(),
+                    mode in mode::<$type>($dims),
+                ) {
+                    let mut extents = rest;
+                    extents[0] = x;
+                    let mode = match mode {
+                        Mode::Rate { block_bits } if whole_words => Mode::Rate {
+                            block_bits: block_bits.next_multiple_of(64),
+                        },
+                        mode => mode,
+                    };
+                    same_as_libzfp(&field::<$type>(&extents, look, false, seed), mode)?;
+                }
+
                 #[test]
                 fn streams_and_values_are_libzfps(
                     extents in prop::array::uniform::<_, $dims>(1..=LONGEST[$dims - 1]),

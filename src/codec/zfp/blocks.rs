@@ -117,8 +117,9 @@ pub fn prefetch<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], lengt
     }
 }
 
+/// Has the cache line of an address fetched, which need not be ours.
 #[inline(always)]
-fn prefetch_line<T>(at: *const T) {
+pub fn prefetch_line<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -35,7 +35,7 @@ impl Permutation {
         Permutation(bytes)
     }
 
-    const fn inverse(&self) -> Permutation {
+    pub const fn inverse(&self) -> Permutation {
         let mut inverse = [0; 64];
         let mut i = 0;
         while i < 64 {
@@ -61,21 +61,18 @@ const fn by_significance(size: usize) -> Permutation {
 
 static BYTES32: Permutation = by_significance(4);
 static BYTES64: Permutation = by_significance(8);
-static WORDS32: Permutation = by_significance(4).inverse();
 static WORDS64: Permutation = by_significance(8).inverse();
 
 /// Where the transforms leave the bytes of equal significance of the values (x, y, z) of one block, or
 /// (x, y) of four: the place of each, by its index in the block or blocks.
 type Places = [u8; 64];
 
-const CUBE32: Places = places(Kind::Cube32);
 const SQUARE32: Places = places(Kind::Square32);
 const CUBE64: Places = places(Kind::Cube64);
 const SQUARE64: Places = places(Kind::Square64);
 
 #[derive(Clone, Copy)]
 enum Kind {
-    Cube32,
     Square32,
     Cube64,
     Square64,
@@ -88,7 +85,6 @@ const fn places(kind: Kind) -> Places {
         // The third axis, or the number of the block.
         let (x, y, z) = (i % 4, i / 4 % 4, i / 16);
         places[i] = match kind {
-            Kind::Cube32 => 16 * x + 4 * z + y,
             Kind::Square32 => 16 * y + 4 * x + z,
             Kind::Cube64 => 8 * (4 * (y % 2) + z) + 4 * (y / 2) + x,
             Kind::Square64 => {
@@ -128,7 +124,7 @@ const fn from_coding_order(places: Places, order: &[u8]) -> Permutation {
 }
 
 /// Eight planes of each group of eight coefficients → whole planes, for blocks of `groups` groups.
-const fn whole_planes(groups: usize) -> Permutation {
+pub const fn whole_planes(groups: usize) -> Permutation {
     let mut table = [0; 64];
     let mut i = 0;
     while i < 64 {
@@ -147,8 +143,6 @@ static SQUARE_GROUPS: Permutation = whole_planes(2).inverse();
 static SQUARE32_CODING: Permutation = to_coding_order(SQUARE32, Square::ORDER);
 static CUBE64_CODING: Permutation = to_coding_order(CUBE64, Cube::ORDER);
 static SQUARE64_CODING: Permutation = to_coding_order(SQUARE64, Square::ORDER);
-static CUBE32_NATURAL: Permutation = from_coding_order(CUBE32, Cube::ORDER);
-static SQUARE32_NATURAL: Permutation = from_coding_order(SQUARE32, Square::ORDER);
 static CUBE64_NATURAL: Permutation = from_coding_order(CUBE64, Cube::ORDER);
 static SQUARE64_NATURAL: Permutation = from_coding_order(SQUARE64, Square::ORDER);
 
@@ -275,15 +269,6 @@ fn by_significance32(v: [__m512i; 4]) -> [__m512i; 4] {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn by_element32(v: [__m512i; 4]) -> [__m512i; 4] {
-    let v = transpose_lanes(v);
-    four!(|i| WORDS32.apply(v[i]))
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
 fn by_significance64(v: [__m512i; 8]) -> [__m512i; 8] {
     transpose8(eight!(|i| BYTES64.apply(v[i])))
 }
@@ -301,50 +286,12 @@ fn by_element64(v: [__m512i; 8]) -> [__m512i; 8] {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn join_cube32(planes: &Planes, count: u32) -> [__m512i; 4] {
-    let [a, b, c, d] = four!(|i| {
-        if count > 8 * i as u32 {
-            let groups = CUBE_GROUPS.apply(load_cube(planes, 8 * i));
-            CUBE32_NATURAL.apply(bytes_of_bits(groups))
-        } else {
-            _mm512_setzero_si512()
-        }
-    });
-    let low = [_mm512_unpacklo_epi8(d, c), _mm512_unpacklo_epi8(b, a)];
-    let high = [_mm512_unpackhi_epi8(d, c), _mm512_unpackhi_epi8(b, a)];
-    [
-        _mm512_unpacklo_epi16(low[0], low[1]),
-        _mm512_unpackhi_epi16(low[0], low[1]),
-        _mm512_unpacklo_epi16(high[0], high[1]),
-        _mm512_unpackhi_epi16(high[0], high[1]),
-    ]
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
 pub fn split_squares32(v: [__m512i; 4], planes: &mut [Planes; 4]) {
     let v = by_significance32(v);
     for (i, v) in v.into_iter().enumerate() {
         let bits = bits_of_bytes(SQUARE32_CODING.apply(v));
         store_squares(SQUARE_PLANES.apply(bits), 2 * i, planes);
     }
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn join_squares32(planes: &[Planes; 4], count: u32) -> [__m512i; 4] {
-    by_element32(four!(|i| {
-        if count > 8 * i as u32 {
-            let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
-            SQUARE32_NATURAL.apply(bytes_of_bits(groups))
-        } else {
-            _mm512_setzero_si512()
-        }
-    }))
 }
 
 #[inline]
@@ -475,38 +422,4 @@ pub fn join_line_words(v: __m512i) -> __m512i {
     let high = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x3834_302c_2824_201c), v);
     let nibble = _mm512_set1_epi8(0x0f);
     bytes_of_bits(_mm512_ternarylogic_epi64::<0xca>(nibble, low, high))
-}
-
-/// Two words of planes of each of four 1-D blocks → their coefficients, a block a lane.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn join_lines32(words: __m512i) -> __m512i {
-    // The bytes of each coefficient together, the lowest first.
-    let pick = _mm_setr_epi8(12, 8, 4, 0, 13, 9, 5, 1, 14, 10, 6, 2, 15, 11, 7, 3);
-    _mm512_shuffle_epi8(join_line_words(words), _mm512_broadcast_i32x4(pick))
-}
-
-static FIRST_COEFFICIENTS: Permutation = pairs([4, 0, 12, 8, 5, 1, 13, 9]);
-static LAST_COEFFICIENTS: Permutation = pairs([6, 2, 14, 10, 7, 3, 15, 11]);
-
-/// [`join_line_words`] of the four words of blocks, the first word first → coefficients.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn join_lines64([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    let [a, b, c, d] = [
-        _mm512_permutex2var_epi8(d, FIRST_COEFFICIENTS.load(), c),
-        _mm512_permutex2var_epi8(b, FIRST_COEFFICIENTS.load(), a),
-        _mm512_permutex2var_epi8(d, LAST_COEFFICIENTS.load(), c),
-        _mm512_permutex2var_epi8(b, LAST_COEFFICIENTS.load(), a),
-    ];
-    [
-        _mm512_mask_blend_epi32(0xaaaa, a, _mm512_slli_epi64::<32>(b)),
-        _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64::<32>(a), b),
-        _mm512_mask_blend_epi32(0xaaaa, c, _mm512_slli_epi64::<32>(d)),
-        _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64::<32>(c), d),
-    ]
 }

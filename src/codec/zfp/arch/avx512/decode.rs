@@ -1,14 +1,16 @@
 //! From a stream to a grid, sixteen blocks at a time.
 
 use super::unlanes::{self, Group};
-use super::unlines::{self, Words};
+use super::unlines::Lines;
+use super::unsquares;
 use super::window::LANES;
+use super::words::{Aligned, Blocks};
 use super::{Avx512, double, single};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{Arch, BATCH};
 use crate::codec::zfp::bits::bytes_of;
-use crate::codec::zfp::blocks::{self, Place, Target, Walk};
+use crate::codec::zfp::blocks::{self, LINE, Place, Target, Walk};
 use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, DecodeTask, Limits};
@@ -30,22 +32,15 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     let mut position = task.position;
     let mut walk = Walk::new::<S>(&task.grid, range.start);
     let mut headers = Headers::default();
-    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut planes = Aligned([[0; 64]; BATCH]);
+    let mut lines = Lines::empty();
     let mut copies = [[T::default(); 64]; BATCH];
     for batch in range.clone().step_by(BATCH) {
         let count = (range.end - batch).min(BATCH);
-        let mut words = None;
+        let are_lines =
+            short_lines::<T, S>(bytes, position, limits, count, &mut headers, &mut lines);
         position = match limits.block_bits {
-            Some(bits) if S::DIMS == 1 && bits <= unlines::LONGEST => {
-                words = Some(unlines::decode::<T>(
-                    bytes,
-                    position,
-                    bits,
-                    count,
-                    &mut headers,
-                ));
-                position + count * bits
-            }
+            Some(bits) if are_lines => position + count * bits,
             Some(bits) if S::DIMS > 1 => fixed::<T, S>(
                 arch.bmi(),
                 bytes,
@@ -53,7 +48,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
                 bits,
                 count,
                 &mut headers,
-                &mut planes,
+                &mut planes.0,
             ),
             _ => one_by_one::<T, S>(
                 arch,
@@ -62,32 +57,30 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
                 limits,
                 count,
                 &mut headers,
-                &mut planes,
+                &mut planes.0,
             ),
         };
         let mut places = [None; BATCH];
-        let mut targets = Target::all_copied(&mut copies);
         let may_be_row = count == BATCH && task.grid.strides[0] == 1;
-        let strides = [task.grid.strides[1], task.grid.strides[2]];
-        if let Some(offset) = may_be_row.then(|| walk.row::<S>(count)).flatten() {
-            for (i, target) in targets.iter_mut().enumerate() {
+        let row = may_be_row.then(|| walk.row::<S>(count)).flatten();
+        let mut targets = match row {
+            Some(offset) => {
                 // SAFETY: the blocks are inside the grid, which the caller promised is writable.
-                *target = unsafe {
-                    let first = task.first.offset(offset + 4 * i as isize);
-                    Target::in_place(first, strides)
-                };
+                unsafe { row_of_targets(task, offset) }
             }
+            None => Target::all_copied(&mut copies),
+        };
+        let apart = if row.is_some() { 0 } else { count };
+        for (target, place) in targets.iter_mut().zip(&mut places).take(apart) {
+            // SAFETY: the caller's promise, handed on.
+            *place = unsafe { aim::<T, S>(task, walk.step::<S>(), target) };
+        }
+        if are_lines {
+            inverse_lines::<T>(&lines, &mut targets);
         } else {
-            for (target, place_of_copy) in targets.iter_mut().zip(&mut places).take(count) {
-                // SAFETY: the caller's promise, handed on.
-                *place_of_copy = unsafe { aim::<T, S>(task, walk.step::<S>(), target) };
-            }
+            inverse::<T, S>(&headers, &planes.0, &mut targets);
         }
-        match words {
-            Some(words) => inverse_lines::<T>(&headers, &words, &mut targets),
-            None => inverse::<T, S>(&headers, &planes, &mut targets),
-        }
-        for (place, copy) in places.iter().zip(&copies).take(count) {
+        for (place, copy) in places.iter().zip(&copies).take(apart) {
             if let Some((first, extents)) = *place {
                 // SAFETY: the block is inside the grid, which the caller promised is writable.
                 unsafe { blocks::scatter::<T, S>(first, &task.grid.strides, extents, copy) };
@@ -95,6 +88,22 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         }
     }
     position
+}
+
+/// Blocks that are whole and lie next to each other along x, from the grid's value at `offset` on.
+///
+/// # Safety
+/// Their values must be in the grid, and writable while the targets are.
+#[inline(always)]
+unsafe fn row_of_targets<'a, T: Value>(
+    task: &DecodeTask<T>,
+    offset: isize,
+) -> [Target<'a, T>; BATCH] {
+    let [_, strides @ ..] = task.grid.strides;
+    std::array::from_fn(|i| {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { Target::in_place(task.first.offset(offset + 4 * i as isize), strides) }
+    })
 }
 
 /// Has a block decoded to where it belongs if it is whole and its rows are contiguous, else to a copy, and says
@@ -140,7 +149,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
     }
     let mut runs: Vec<Run> = tasks.iter().map(Run::new::<T, S>).collect();
     let mut headers = Headers::default();
-    let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
+    let mut planes = Aligned([[0; 64]; BATCH]);
     let mut copies = [[T::default(); 64]; BATCH];
     loop {
         let mut places = [None; BATCH];
@@ -157,7 +166,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
             there,
             lowest: task.limits.lowest,
         };
-        lanes.decode::<T, S>(arch.bmi(), &mut headers, &mut planes);
+        lanes.decode::<T, S>(arch.bmi(), &mut headers, &mut planes.0);
         let mut copied = [None; BATCH];
         let mut targets = Target::all_copied(&mut copies);
         for ((target, copied), place) in targets.iter_mut().zip(&mut copied).zip(places) {
@@ -166,7 +175,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
                 *copied = unsafe { aim::<T, S>(task, place, target) };
             }
         }
-        inverse::<T, S>(&headers, &planes, &mut targets);
+        inverse::<T, S>(&headers, &planes.0, &mut targets);
         for (copied, copy) in copied.iter().zip(&copies) {
             if let Some((first, extents)) = *copied {
                 // SAFETY: the block is inside the grid, which the caller promised is writable.
@@ -221,15 +230,40 @@ pub fn inverse<T: Value, S: Shape>(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_lines<T: Value>(headers: &Headers, words: &Words, targets: &mut [Target<T>; BATCH]) {
+fn inverse_lines<T: Value>(lines: &Lines, targets: &mut [Target<T>; BATCH]) {
     // SAFETY: as in `inverse`.
     unsafe {
         if T::Int::BITS == 32 {
-            single::inverse_lines(headers, words, Target::reinterpret(targets));
+            single::inverse_lines(lines, Target::reinterpret(targets));
         } else {
-            double::inverse_lines(headers, words, Target::reinterpret(targets));
+            double::inverse_lines(lines, Target::reinterpret(targets));
         }
     }
+}
+
+/// Decodes `count` blocks if they are 1-D ones of equal length, and short.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn short_lines<T: Value, S: Shape>(
+    bytes: &[u8],
+    position: usize,
+    limits: Limits,
+    count: usize,
+    headers: &mut Headers,
+    lines: &mut Lines,
+) -> bool {
+    let Some(bits) = limits.block_bits.filter(|_| S::DIMS == 1) else {
+        return false;
+    };
+    let blocks = Blocks {
+        bytes,
+        position,
+        bits,
+        count,
+    };
+    blocks.are_short() && lines.decode::<T>(&blocks, headers)
 }
 
 /// Headers and planes of `count` blocks, each after the one before.
@@ -269,18 +303,17 @@ fn fixed<T: Value, S: Shape>(
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
 ) -> usize {
-    let span = if (position | bits).is_multiple_of(8) {
-        bits
-    } else {
-        bits + 7
-    };
     let blocks = Blocks {
         bytes,
         position,
         bits,
         count,
     };
-    match span {
+    blocks.fetch_next();
+    match blocks.span() {
+        _ if S::DIMS == 2 && blocks.are_short() => {
+            unsquares::decode::<T>(&blocks, bmi, headers, planes);
+        }
         0..=128 => blocks.decode::<T, S, 2, false>(bmi, headers, planes),
         129..=256 => blocks.decode::<T, S, 4, false>(bmi, headers, planes),
         257..=512 => blocks.decode::<T, S, 8, false>(bmi, headers, planes),
@@ -318,12 +351,18 @@ impl Lanes<'_> {
             let ends = std::array::from_fn(|lane| {
                 starts[lane] + if self.there[first + lane] { ENDLESS } else { 0 }
             });
-            Group::<8>::open::<T, S>(self.bytes, &starts, &ends, self.lowest)
+            (starts, ends)
         };
-        let ((first, low), (second, high)) = (group(0), group(LANES));
-        let mut groups = [first, second];
+        let lanes = [group(0), group(LANES)];
+        let (halves, _) = headers.bits.as_chunks_mut::<LANES>();
+        let mut group = |g: usize| {
+            let (starts, ends) = &lanes[g];
+            Group::<8>::open::<T, S>(self.bytes, starts, ends, self.lowest, &mut halves[g])
+        };
+        let (mut first, mut second) = (group(0), group(1));
+        let mut groups = [&mut first, &mut second];
         let reached = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
-        set(headers, low, high, reached);
+        headers.planes = [reached; BATCH];
         let halves = self.positions.as_chunks_mut::<LANES>().0;
         for (positions, group) in halves.iter_mut().zip(&groups) {
             *positions = group.next();
@@ -331,15 +370,18 @@ impl Lanes<'_> {
     }
 }
 
-/// Up to sixteen blocks of equal length, one after the other.
-struct Blocks<'a> {
-    bytes: &'a [u8],
-    position: usize,
-    bits: usize,
-    count: usize,
-}
-
 impl Blocks<'_> {
+    /// Has the blocks that follow, as many, fetched into the caches.
+    #[inline(always)]
+    fn fetch_next(&self) {
+        let length = self.count * self.bits / 8;
+        let next = self.bytes.as_ptr().wrapping_add(self.position / 8 + length);
+        // (A longer block ends in zeros.)
+        for i in (0..length.min(8 * BLOCK_WORDS * BATCH)).step_by(LINE) {
+            blocks::prefetch_line(next.wrapping_add(i));
+        }
+    }
+
     /// Where block `i` begins and ends; nowhere, if there is none.
     #[inline(always)]
     fn place(&self, i: usize) -> (usize, usize) {
@@ -357,21 +399,16 @@ impl Blocks<'_> {
         headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) {
-        let group = |first: usize| {
-            let places: [_; LANES] = std::array::from_fn(|lane| self.place(first + lane));
-            let (starts, ends) = (places.map(|(start, _)| start), places.map(|(_, end)| end));
-            Group::<R>::open::<T, S>(self.bytes, &starts, &ends, LowestExponent::NONE)
+        let (halves, _) = headers.bits.as_chunks_mut::<LANES>();
+        let mut group = |g: usize| {
+            let places = eight!(|lane| self.place(LANES * g + lane));
+            let (starts, ends) = (eight!(|i| places[i].0), eight!(|i| places[i].1));
+            let lowest = LowestExponent::NONE;
+            Group::<R>::open::<T, S>(self.bytes, &starts, &ends, lowest, &mut halves[g])
         };
-        let ((first, low), (second, high)) = (group(0), group(LANES));
-        let mut groups = [first, second];
+        let (mut first, mut second) = (group(0), group(1));
+        let mut groups = [&mut first, &mut second];
         let reached = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
-        set(headers, low, high, reached);
+        headers.planes = [reached; BATCH];
     }
-}
-
-#[inline(always)]
-fn set(headers: &mut Headers, low: [u32; LANES], high: [u32; LANES], planes: u32) {
-    let (halves, _) = headers.bits.as_chunks_mut::<LANES>();
-    (halves[0], halves[1]) = (low, high);
-    headers.planes = [planes; BATCH];
 }

@@ -5,7 +5,7 @@
 //! The bits of the indices are written (register)(element), as there: y1 is the upper bit of y.
 
 use super::lifting::{lift64, rotate, rotate_back, unlift64, weave_lanes};
-use super::unlines::{self, Words};
+use super::unlines::{Lines, widen};
 use super::{Avx512, bytes};
 use crate::codec::zfp::arch::{Arch, BATCH};
 use crate::codec::zfp::blocks::{Source, Target};
@@ -271,7 +271,7 @@ pub fn inverse<S: Shape>(
     targets: &mut [Target<f64>; BATCH],
 ) {
     match S::DIMS {
-        1 => inverse_lines(headers, &unlines::words_of(planes), targets),
+        1 => inverse_lines(&Lines::of_planes(headers, planes), targets),
         2 => {
             let planes = planes.as_chunks::<4>().0;
             let targets = targets.as_chunks_mut::<4>().0;
@@ -354,42 +354,35 @@ fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], targets: &mut [T
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn inverse_lines(headers: &Headers, words: &Words, targets: &mut [Target<f64>; BATCH]) {
+pub fn inverse_lines(lines: &Lines, targets: &mut [Target<f64>; BATCH]) {
+    let headers = widen(lines.headers);
     let targets = targets.as_chunks_mut::<8>().0;
-    for (half, (words, targets)) in words.iter().zip(targets).enumerate() {
-        let headers: [Header; 8] = eight!(|b| headers.get(8 * half + b));
-        inverse_eight_lines(&headers, words, targets);
+    for ((v, headers), targets) in lines.join64().into_iter().zip(headers).zip(targets) {
+        inverse_eight_lines(v, headers, targets);
     }
 }
 
+/// Coefficients of eight 1-D blocks, (x), and the bits of their headers: lanes of 128 bits are blocks, and elements
+/// blocks four further on.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_eight_lines(
-    headers: &[Header; 8],
-    words: &[__m512i; 4],
-    targets: &mut [Target<f64>; 8],
-) {
-    // Word w of every block: for each, the top bytes of its coefficients, then the next lower ones.
-    let pairs = four!(|w| bytes::join_line_words(words[w]));
-    let v = bytes::join_lines64(pairs);
-    let v = rotate_back(unlift64(four!(|i| bytes::from_negabinary64(v[i]))));
-    for (first, v) in [0, 1, 4, 5].into_iter().zip(v) {
-        let headers = [headers[first], headers[first + 2]];
-        let [a, b] = headers.map(|header| {
-            if header.is_coded() {
-                factor(header)
-            } else {
-                0.0
-            }
-        });
-        let lanes = |block: usize, mask: u8| if headers[block].is_coded() { mask } else { 0 };
-        let coded = lanes(0, 0x0f) | lanes(1, 0xf0);
-        let factors = _mm512_setr_pd(a, a, a, a, b, b, b, b);
-        let v = _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v), factors);
-        *targets[first].row::<Line>(0, 0) = low_row(v);
-        *targets[first + 2].row::<Line>(0, 0) = high_row(v);
+fn inverse_eight_lines(v: [__m512i; 4], headers: __m512i, targets: &mut [Target<f64>; 8]) {
+    let v = unlift64(four!(|x| bytes::from_negabinary64(v[x])));
+    let coded = _mm512_test_epi64_mask(headers, headers);
+    let exponent = _mm512_cvtepi64_pd(_mm512_srli_epi64::<1>(headers));
+    let exponent = _mm512_sub_pd(exponent, _mm512_set1_pd(SCALE));
+    let factors = _mm512_scalef_pd(_mm512_set1_pd(1.0), exponent);
+    let v = four!(|x| _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v[x]), factors));
+    let [a, b, c, d] = four!(|x| _mm512_castpd_si512(v[x]));
+    let low = weave_lanes(_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
+    let high = weave_lanes(_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
+    let v = [low[0], low[1], high[0], high[1]];
+    for (v, targets) in v.into_iter().zip(targets.as_chunks_mut::<2>().0) {
+        let v = _mm512_castsi512_pd(v);
+        *targets[0].row::<Line>(0, 0) = low_row(v);
+        *targets[1].row::<Line>(0, 0) = high_row(v);
     }
 }
 

@@ -41,6 +41,7 @@ mod columns;
 mod cubes;
 mod decode;
 mod double;
+mod join32;
 mod lanes;
 mod lifting;
 mod pens;
@@ -49,8 +50,10 @@ mod single;
 mod tails;
 mod unlanes;
 mod unlines;
+mod unsquares;
 mod verbatim;
 mod window;
+mod words;
 
 use super::bmi2::Bmi2;
 use super::{Arch, BATCH};

@@ -4,17 +4,17 @@
 //! values start out row by row: register, 128-bit lane and element are (z y, block, x) in 3-D, which is
 //! how four blocks in a row lie in memory, (block, y, x) in 2-D, (block, block, x) in 1-D. Transposing
 //! elements or lanes with registers brings each axis in turn to where a lifting step is an operation on
-//! whole registers.
+//! whole registers. On the way back coefficients are joined in the order that takes the fewest transposes.
 
-use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32, weave_lanes};
-use super::unlines::{self, Words};
+use super::join32::{join_cube, join_squares};
+use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32};
+use super::unlines::Lines;
 use super::{bytes, columns};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
-use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
-use crate::codec::zfp::value::Float;
+use crate::codec::zfp::transform::{Headers, LowestExponent};
 use std::arch::x86_64::*;
 
 type Registers = [__m512i; 4];
@@ -208,7 +208,7 @@ pub fn inverse<S: Shape>(
     targets: &mut [Target<f32>; BATCH],
 ) {
     match S::DIMS {
-        1 => inverse_lines(headers, &unlines::words_of(planes), targets),
+        1 => inverse_lines(&Lines::of_planes(headers, planes), targets),
         2 => inverse_squares(headers, planes, targets),
         _ => inverse_cubes(headers, planes, targets),
     }
@@ -244,7 +244,7 @@ fn inverse_four_cubes(
     let factors = _mm512_castsi512_ps(_mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX)));
     // (block)(z), x in lanes, y in elements; then (block)(y), z in elements.
     let v = four!(|block| {
-        let v = bytes::join_cube32(&planes[block], count);
+        let v = join_cube(&planes[block], count);
         let v = unlift32(four!(|z| bytes::from_negabinary32(v[z])));
         unlift32(transpose_elements(v))
     });
@@ -275,27 +275,43 @@ fn inverse_squares(
     planes: &[Planes; BATCH],
     targets: &mut [Target<f32>; BATCH],
 ) {
+    let factors = factors(headers);
+    let most = headers.planes.as_chunks::<4>().0;
     let planes = planes.as_chunks::<4>().0;
     let targets = targets.as_chunks_mut::<4>().0;
-    for (i, targets) in targets.iter_mut().enumerate() {
-        let headers: [Header; 4] = four!(|b| headers.get(4 * i + b));
-        let most = headers
-            .iter()
-            .fold(0, |most, header| most.max(header.planes));
-        let v = bytes::join_squares32(&planes[i], most);
-        let v = unlift32(four!(|i| bytes::from_negabinary32(v[i])));
-        let v = unlift32(transpose_lanes(v));
-        let v = transpose_elements(v);
-        for (b, (v, target)) in v.into_iter().zip(targets).enumerate() {
-            let header = headers[b];
-            let v = if header.is_coded() {
-                let factor = _mm512_set1_ps(factor(header));
-                _mm512_mul_ps(_mm512_cvtepi32_ps(v), factor)
+    for (i, ((planes, targets), most)) in planes.iter().zip(targets).zip(most).enumerate() {
+        let most = most.iter().fold(0, |most, &count| most.max(count));
+        inverse_four_squares(planes, most, lane_factors(factors, i), targets);
+    }
+}
+
+/// Four 2-D blocks, of which only the first `count` planes are not zero.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn inverse_four_squares(
+    planes: &[Planes; 4],
+    count: u32,
+    factors: __m512i,
+    targets: &mut [Target<f32>; 4],
+) {
+    let coded = _mm512_test_epi32_mask(factors, factors);
+    let factors = _mm512_castsi512_ps(_mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX)));
+    // (y), blocks in lanes, x in elements; then (x), y in elements, and back.
+    let v = join_squares(planes, count);
+    let v = unlift32(four!(|y| bytes::from_negabinary32(v[y])));
+    let v = transpose_elements(unlift32(transpose_elements(v)));
+    let in_a_row = Target::are_in_a_row(targets);
+    for (y, v) in v.into_iter().enumerate() {
+        let v = _mm512_maskz_mul_ps(coded, _mm512_cvtepi32_ps(v), factors);
+        // SAFETY: these are rows of targets.
+        unsafe {
+            if in_a_row {
+                _mm512_storeu_ps(targets[0].long_row::<Square>(y, 0).as_mut_ptr(), v);
             } else {
-                _mm512_setzero_ps()
-            };
-            // SAFETY: these are rows of targets.
-            unsafe { store_rows(v, four!(|y| target.row::<Square>(y, 0).as_mut_ptr())) };
+                store_rows(v, four!(|b| targets[b].row::<Square>(y, 0).as_mut_ptr()));
+            }
         }
     }
 }
@@ -304,30 +320,26 @@ fn inverse_squares(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn inverse_lines(headers: &Headers, words: &Words, targets: &mut [Target<f32>; BATCH]) {
-    let [[a, b, ..], [c, d, ..]] = *words;
-    // Register r, lane l: block `line(r, l)`.
-    let v = [
-        _mm512_unpacklo_epi64(a, b),
-        _mm512_unpackhi_epi64(a, b),
-        _mm512_unpacklo_epi64(c, d),
-        _mm512_unpackhi_epi64(c, d),
-    ];
-    let v = four!(|r| bytes::from_negabinary32(bytes::join_lines32(v[r])));
-    let [a, b, c, d] = transpose_elements(unlift32(transpose_elements(v)));
-    // Register r, lane l: block 4 r + l.
-    let [[a, b], [c, d]] = [weave_lanes(a, b), weave_lanes(c, d)];
-    let v = [a, b, c, d];
-    let factors = factors(headers);
+pub fn inverse_lines(lines: &Lines, targets: &mut [Target<f32>; BATCH]) {
+    let v = lines.join32();
+    let v = unlift32(four!(|x| bytes::from_negabinary32(v[x])));
+    let factors = factors_of(lines.headers);
+    let coded = _mm512_test_epi32_mask(factors, factors);
+    let factors = _mm512_castsi512_ps(_mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX)));
+    let v = four!(|x| _mm512_maskz_mul_ps(coded, _mm512_cvtepi32_ps(v[x]), factors));
+    // (x), blocks in lanes and elements; then blocks, x in elements.
+    let v = transpose_elements(four!(|x| _mm512_castps_si512(v[x])));
     let targets = targets.as_chunks_mut::<4>().0;
-    for (r, (v, targets)) in v.into_iter().zip(targets).enumerate() {
-        let factors = lane_factors(factors, r);
-        let coded = _mm512_test_epi32_mask(factors, factors);
-        let factors = _mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX));
-        let values = _mm512_cvtepi32_ps(v);
-        let values = _mm512_maskz_mul_ps(coded, values, _mm512_castsi512_ps(factors));
+    for (v, targets) in v.into_iter().zip(targets) {
+        let v = _mm512_castsi512_ps(v);
         // SAFETY: these are rows of targets.
-        unsafe { store_rows(values, four!(|b| targets[b].row::<Line>(0, 0).as_mut_ptr())) };
+        unsafe {
+            if Target::are_in_a_row(targets) {
+                _mm512_storeu_ps(targets[0].long_row::<Line>(0, 0).as_mut_ptr(), v);
+            } else {
+                store_rows(v, four!(|b| targets[b].row::<Line>(0, 0).as_mut_ptr()));
+            }
+        }
     }
 }
 
@@ -338,7 +350,15 @@ pub fn inverse_lines(headers: &Headers, words: &Words, targets: &mut [Target<f32
 )]
 fn factors(headers: &Headers) -> __m512i {
     // SAFETY: 64 readable bytes.
-    let bits = unsafe { _mm512_loadu_si512(headers.bits.as_ptr().cast()) };
+    factors_of(unsafe { _mm512_loadu_si512(headers.bits.as_ptr().cast()) })
+}
+
+/// The same, of the bits of headers.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn factors_of(bits: __m512i) -> __m512i {
     let coded = _mm512_test_epi32_mask(bits, bits);
     let exponent = _mm512_cvtepi32_ps(_mm512_srli_epi32::<1>(bits));
     let exponent = _mm512_sub_ps(exponent, _mm512_set1_ps(SCALE));
@@ -355,11 +375,6 @@ fn lane_factors(factors: __m512i, i: usize) -> __m512i {
     let first = _mm512_set1_epi32(4 * i as i32);
     let lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
     _mm512_permutexvar_epi32(_mm512_add_epi32(first, lane), factors)
-}
-
-/// From integers to values.
-fn factor(header: Header) -> f32 {
-    f32::power_of_two(header.biased_exponent() as i32 - SCALE as i32)
 }
 
 /// # Safety

@@ -62,6 +62,24 @@ fn runs(code: [__m512i; 2]) -> ([__m512i; 2], [__m512i; 2]) {
     (ends, more)
 }
 
+/// [`runs`] of sixteen blocks, a block to a 32-bit lane.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn runs32(code: __m512i) -> (__m512i, __m512i) {
+    let even = _mm512_set1_epi32(0x5555_5555);
+    let even_but_first = _mm512_set1_epi32(0x5555_5554);
+    let one = _mm512_set1_epi32(1);
+    let twice = _mm512_add_epi32(code, code);
+    let even_starts = _mm512_ternarylogic_epi32::<A_NOT_B_C>(code, twice, even_but_first);
+    let carried = _mm512_add_epi32(code, even_starts);
+    let after_runs = _mm512_ternarylogic_epi32::<A_OR_B_NOT_C>(twice, one, code);
+    let ends = _mm512_ternarylogic_epi32::<A_IF_B_IS_NOT_C>(after_runs, carried, even);
+    let more = _mm512_ternarylogic_epi32::<A_IF_B_IS_C>(code, carried, even);
+    (ends, more)
+}
+
 /// Decodes tails from their code, of which `left` bits are there.
 #[inline]
 #[target_feature(
@@ -92,7 +110,8 @@ pub fn decode<S: Shape>(window: [__m512i; 2], left: [__m512i; 2]) -> Tails {
 
 // Functions of three bits for `ternarylogic`.
 const A_NOT_B_C: i32 = 0x20;
-const A_OR_B_NOT_C: i32 = 0x54;
+pub const A_OR_B_NOT_C: i32 = 0x54;
 const A_IF_B_IS_NOT_C: i32 = 0x60;
 const A_IF_B_IS_C: i32 = 0x90;
 pub const A_NOT_B_NOT_C: i32 = 0x10;
+pub const A_OR_NOT_B: i32 = 0xf3;

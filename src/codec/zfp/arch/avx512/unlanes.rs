@@ -5,9 +5,10 @@
 //! stops where its block ends, or where all of its coefficients have become significant: from there on planes are
 //! their own code, and are copied when all lanes have stopped.
 
-use super::tails::{self, A_NOT_B_NOT_C, DECODED};
+use super::tails::{self, A_NOT_B_NOT_C, A_OR_NOT_B, DECODED};
 use super::verbatim;
 use super::window::{self, Code, LANES, SHOWN};
+use super::words::{Aligned, in_memory};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
@@ -24,22 +25,28 @@ pub struct Group<'a, const R: usize> {
     code: Code<R>,
     /// The bit of `bytes` that the code of each block is loaded from,
     origin: __m512i,
-    /// from there on, the next bit of each block,
-    position: __m512i,
-    /// and the bit after its last one; 0 when it has stopped.
-    end: __m512i,
+    at: Progress,
     ends: [usize; LANES],
     /// Bit planes of each.
     count: __m512i,
-    /// Coefficients that are significant so far.
-    significant: __m512i,
-    /// The blocks that have not stopped.
-    active: __mmask8,
     /// Those that stopped before the plane that makes all of their coefficients significant, that plane, and the
     /// bits of its tail that may be coefficients; none where it is longer than a window.
     whole: __mmask8,
     whole_at: __m512i,
     whole_tail: __m512i,
+}
+
+/// How far eight blocks are.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// From the group's origins on, the next bit of each block,
+    position: __m512i,
+    /// and the bit after its last one; 0 when it has stopped.
+    end: __m512i,
+    /// Coefficients that are significant so far.
+    significant: __m512i,
+    /// The blocks that have not stopped.
+    active: __mmask8,
 }
 
 impl<'a, const R: usize> Group<'a, R> {
@@ -53,7 +60,8 @@ impl<'a, const R: usize> Group<'a, R> {
         starts: &[usize; LANES],
         ends: &[usize; LANES],
         lowest: LowestExponent,
-    ) -> (Self, [u32; LANES]) {
+        headers: &mut [u32; LANES],
+    ) -> Self {
         let code = Code::load(bytes, &starts.map(|start| start / 8));
         let (start, end) = (vector(starts), vector(ends));
         let position = _mm512_and_si512(start, _mm512_set1_epi64(7));
@@ -69,7 +77,6 @@ impl<'a, const R: usize> Group<'a, R> {
         let count = _mm512_add_epi64(_mm512_srli_epi64::<1>(bits), above);
         let count = _mm512_max_epi64(count, _mm512_setzero_si512());
         let count = _mm512_min_epi64(count, _mm512_set1_epi64(T::Int::BITS.into()));
-        let mut headers = [0; LANES];
         let coded_bits = _mm512_maskz_cvtepi64_epi32(coded, bits);
         // SAFETY: 32 writable bytes.
         unsafe { _mm256_storeu_si256(headers.as_mut_ptr().cast(), coded_bits) };
@@ -77,21 +84,22 @@ impl<'a, const R: usize> Group<'a, R> {
         let position = _mm512_mask_add_epi64(position, there, position, length);
         let some = _mm512_test_epi64_mask(count, count);
         let active = _mm512_mask_cmplt_epi64_mask(some, position, end);
-        let group = Group {
+        Group {
             bytes,
             code,
             origin,
-            position,
-            end: _mm512_maskz_mov_epi64(active, end),
+            at: Progress {
+                position,
+                end: _mm512_maskz_mov_epi64(active, end),
+                significant: _mm512_setzero_si512(),
+                active,
+            },
             ends: *ends,
             count,
-            significant: _mm512_setzero_si512(),
-            active,
             whole: 0,
             whole_at: _mm512_setzero_si512(),
             whole_tail: _mm512_setzero_si512(),
-        };
-        (group, headers)
+        }
     }
 
     /// Bit planes of the blocks that have not stopped, the fewest.
@@ -100,7 +108,7 @@ impl<'a, const R: usize> Group<'a, R> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn fewest(&self) -> u64 {
-        _mm512_mask_reduce_min_epu64(self.active, self.count)
+        _mm512_mask_reduce_min_epu64(self.at.active, self.count)
     }
 
     /// Decodes plane `k` of the blocks of `mask`, whose tails are longer than a window.
@@ -111,9 +119,9 @@ impl<'a, const R: usize> Group<'a, R> {
     )]
     fn step_bitwise<S: Shape>(&mut self, k: usize, mask: __mmask8, planes: &mut [Planes; LANES]) {
         let (origin, counts) = (lanes(self.origin), lanes(self.count));
-        let mut positions = lanes(self.position);
-        let mut significant = lanes(self.significant);
-        let mut ends = lanes(self.end);
+        let mut positions = lanes(self.at.position);
+        let mut significant = lanes(self.at.significant);
+        let mut ends = lanes(self.at.end);
         for lane in ones(mask) {
             let position = (origin[lane] + positions[lane]) as usize;
             let end = self.ends[lane];
@@ -130,12 +138,12 @@ impl<'a, const R: usize> Group<'a, R> {
             positions[lane] = next as u64 - origin[lane];
             if next < end && k as u64 + 1 < counts[lane] {
                 ends[lane] = end as u64 - origin[lane];
-                self.active |= 1 << lane;
+                self.at.active |= 1 << lane;
             }
         }
-        self.position = vector64(&positions);
-        self.significant = vector64(&significant);
-        self.end = vector64(&ends);
+        self.at.position = vector64(&positions);
+        self.at.significant = vector64(&significant);
+        self.at.end = vector64(&ends);
     }
 
     /// Sees to it that the next plane of every block is loaded, if as many bytes are.
@@ -143,11 +151,13 @@ impl<'a, const R: usize> Group<'a, R> {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn load_more(&mut self) {
+    fn load_more(&mut self, at: &mut Progress) {
         // The last place at which two windows are.
         let last = _mm512_set1_epi64(8 * (8 * R as i64 - 16) + 7);
-        if _mm512_mask_cmpgt_epi64_mask(self.active, self.position, last) != 0 {
+        if _mm512_mask_cmpgt_epi64_mask(at.active, at.position, last) != 0 {
+            self.at = *at;
             self.reload();
+            *at = self.at;
         }
     }
 
@@ -156,10 +166,10 @@ impl<'a, const R: usize> Group<'a, R> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn reload(&mut self) {
-        let bit = _mm512_and_si512(self.position, _mm512_set1_epi64(7));
-        let passed = _mm512_maskz_sub_epi64(self.active, self.position, bit);
-        self.position = _mm512_sub_epi64(self.position, passed);
-        self.end = _mm512_sub_epi64(self.end, passed);
+        let bit = _mm512_and_si512(self.at.position, _mm512_set1_epi64(7));
+        let passed = _mm512_maskz_sub_epi64(self.at.active, self.at.position, bit);
+        self.at.position = _mm512_sub_epi64(self.at.position, passed);
+        self.at.end = _mm512_sub_epi64(self.at.end, passed);
         self.origin = _mm512_add_epi64(self.origin, passed);
         let starts = lanes(self.origin).map(|start| start as usize / 8);
         self.code = Code::load(self.bytes, &starts);
@@ -171,7 +181,7 @@ impl<'a, const R: usize> Group<'a, R> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn next(&self) -> [usize; LANES] {
-        lanes(_mm512_add_epi64(self.origin, self.position)).map(|next| next as usize)
+        lanes(_mm512_add_epi64(self.origin, self.at.position)).map(|next| next as usize)
     }
 
     /// Copies the planes of blocks all of whose coefficients are significant. Returns how many planes there are
@@ -186,7 +196,7 @@ impl<'a, const R: usize> Group<'a, R> {
             return most;
         }
         let (origin, counts) = (lanes(self.origin), lanes(self.count));
-        let (mut positions, significant) = (lanes(self.position), lanes(self.significant));
+        let (mut positions, significant) = (lanes(self.at.position), lanes(self.at.significant));
         let (whole_at, tails) = (lanes(self.whole_at), lanes(self.whole_tail));
         for lane in ones(self.whole) {
             let before = significant[lane] as u32;
@@ -211,7 +221,7 @@ impl<'a, const R: usize> Group<'a, R> {
             most = most.max(k + bits.div_ceil(S::SIZE));
             positions[lane] = (position + bits) as u64 - origin[lane];
         }
-        self.position = vector64(&positions);
+        self.at.position = vector64(&positions);
         most
     }
 }
@@ -232,27 +242,58 @@ fn ones(mask: __mmask8) -> impl Iterator<Item = usize> {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
-    groups: &mut [Group<R>; 2],
+    groups: &mut [&mut Group<R>; 2],
     bmi: Bmi2,
     planes: &mut [Planes; BATCH],
 ) -> u32 {
-    let used = T::Int::BITS as usize * S::SIZE / 64;
-    for planes in &mut *planes {
-        planes[..used].fill(0);
-    }
     let planes: *mut [Planes; BATCH] = planes;
     // SAFETY: the same memory.
     let planes: &mut [[Planes; LANES]; 2] = unsafe { &mut *planes.cast() };
     let mut k = short_steps::<S, R>(groups, bmi, planes);
-    while groups[0].active | groups[1].active != 0 {
-        step::<T, S, R, LONG>(groups, k, bmi, planes);
+    // (Apart from the groups, so that it may be in registers.)
+    let mut at = two!(|g| groups[g].at);
+    while at[0].active | at[1].active != 0 {
+        step::<T, S, R, LONG>(groups, &mut at, k, bmi, planes);
         k += 1;
     }
+    for (group, at) in groups.iter_mut().zip(at) {
+        group.at = at;
+    }
     let mut most = k;
+    let end = match groups[0].whole | groups[1].whole {
+        // Eight planes are joined at a time, at first twice eight.
+        0 => k.next_multiple_of(8).max(16),
+        _ => T::Int::BITS as usize,
+    };
+    clear::<S>(planes, k, end);
     for (group, planes) in groups.iter_mut().zip(planes) {
         most = most.max(group.copy_rest::<S>(bmi, planes));
     }
     (most as u32).min(T::Int::BITS)
+}
+
+/// Makes zeros of planes from plane `k` on and before `end`, a multiple of eight.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn clear<S: Shape>(planes: &mut [[Planes; LANES]; 2], k: usize, end: usize) {
+    if S::SIZE < 64 {
+        for planes in planes.iter_mut().flatten() {
+            halves(planes)[k.min(end)..end].fill(0);
+        }
+        return;
+    }
+    let zero = _mm512_setzero_si512();
+    let mut mask = 0xff << (k % 8);
+    for i in k / 8..end / 8 {
+        for planes in planes.iter_mut().flatten() {
+            let eight = &mut planes.as_chunks_mut::<8>().0[i % 8];
+            // SAFETY: 64 writable bytes.
+            unsafe { _mm512_mask_storeu_epi64(eight.as_mut_ptr().cast(), mask, zero) };
+        }
+        mask = 0xff;
+    }
 }
 
 /// Decodes planes as long as each block's is whole and within one window of what is loaded, and leaves
@@ -262,7 +303,7 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn short_steps<S: Shape, const R: usize>(
-    groups: &mut [Group<R>; 2],
+    groups: &mut [&mut Group<R>; 2],
     bmi: Bmi2,
     planes: &mut [[Planes; LANES]; 2],
 ) -> usize {
@@ -272,12 +313,12 @@ fn short_steps<S: Shape, const R: usize>(
     let shown = _mm512_set1_epi64(SHOWN);
     // Code up to here is loaded.
     let loaded = _mm512_set1_epi64(8 * (8 * R as i64 - 8) + SHOWN);
-    let active = two!(|g| groups[g].active);
-    let limit = two!(|g| _mm512_min_epi64(groups[g].end, loaded));
+    let active = two!(|g| groups[g].at.active);
+    let limit = two!(|g| _mm512_min_epi64(groups[g].at.end, loaded));
     let limit = two!(|g| _mm512_mask_mov_epi64(_mm512_set1_epi64(i64::MAX), active[g], limit[g]));
     let most = groups[0].fewest().min(groups[1].fewest()).saturating_sub(1) as usize;
-    let mut position = two!(|g| groups[g].position);
-    let mut significant = two!(|g| groups[g].significant);
+    let mut position = two!(|g| groups[g].at.position);
+    let mut significant = two!(|g| groups[g].at.significant);
     let mut k = 0;
     if active[0] | active[1] == 0 {
         return 0;
@@ -302,8 +343,9 @@ fn short_steps<S: Shape, const R: usize>(
         let unknown = two!(|g| _mm512_sllv_epi64(all, significant[g]));
         let mask =
             two!(|g| _mm512_ternarylogic_epi64::<A_OR_NOT_B>(new[g], unknown[g], unknown[g]));
-        let (code, masks) = (two!(|g| lanes(here[g])), two!(|g| lanes(mask[g])));
-        std::hint::black_box((&code, &masks));
+        let mut rows = Aligned([two!(|g| lanes(here[g])), two!(|g| lanes(mask[g]))]);
+        in_memory(&mut rows);
+        let [code, masks] = &rows.0;
         for g in 0..2 {
             for lane in 0..LANES {
                 put::<S>(
@@ -317,9 +359,9 @@ fn short_steps<S: Shape, const R: usize>(
         k += 1;
     }
     for g in 0..2 {
-        let before = groups[g].position;
-        groups[g].position = _mm512_mask_mov_epi64(before, active[g], position[g]);
-        groups[g].significant = significant[g];
+        let before = groups[g].at.position;
+        groups[g].at.position = _mm512_mask_mov_epi64(before, active[g], position[g]);
+        groups[g].at.significant = significant[g];
     }
     k
 }
@@ -331,7 +373,8 @@ fn short_steps<S: Shape, const R: usize>(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
-    groups: &mut [Group<R>; 2],
+    groups: &mut [&mut Group<R>; 2],
+    at: &mut [Progress; 2],
     k: usize,
     bmi: Bmi2,
     planes: &mut [[Planes; LANES]; 2],
@@ -340,13 +383,13 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
     let zero = _mm512_setzero_si512();
     let one = _mm512_set1_epi64(1);
     if LONG {
-        groups[0].load_more();
-        groups[1].load_more();
+        groups[0].load_more(&mut at[0]);
+        groups[1].load_more(&mut at[1]);
     }
     // Of a lane that has stopped nothing is left, and so everything below comes to zero.
-    let position = two!(|g| groups[g].position);
-    let significant = two!(|g| groups[g].significant);
-    let end = two!(|g| groups[g].end);
+    let position = two!(|g| at[g].position);
+    let significant = two!(|g| at[g].significant);
+    let end = two!(|g| at[g].end);
     let start = two!(|g| _mm512_add_epi64(position[g], significant[g]));
     let left = two!(|g| _mm512_max_epi64(_mm512_sub_epi64(end[g], start[g]), zero));
     let [here, window] = if S::SIZE == 64 {
@@ -388,29 +431,32 @@ fn step<T: Value, S: Shape, const R: usize, const LONG: bool>(
 
     let here = _mm512_set1_epi64(k as i64);
     for g in 0..2 {
-        let group = &mut groups[g];
+        let (group, at) = (&mut *groups[g], &mut at[g]);
         let mut partial = 0;
         if S::SIZE == 64 {
             let decoded = _mm512_set1_epi64(DECODED);
             let long = _mm512_cmpge_epi64_mask(tails.length[g], decoded);
             partial = _mm512_mask_cmpgt_epi64_mask(long, left[g], decoded) & !whole[g];
         }
-        let on = group.active & !whole[g] & !partial;
-        group.position = _mm512_mask_mov_epi64(position[g], on, next[g]);
-        group.significant = _mm512_mask_mov_epi64(significant[g], on, now[g]);
-        group.whole |= whole[g];
-        group.whole_at = _mm512_mask_mov_epi64(group.whole_at, whole[g], here);
-        group.whole_tail = _mm512_mask_mov_epi64(group.whole_tail, whole[g], tails.coefficients[g]);
+        let on = at.active & !whole[g] & !partial;
+        at.position = _mm512_mask_mov_epi64(position[g], on, next[g]);
+        at.significant = _mm512_mask_mov_epi64(significant[g], on, now[g]);
+        if whole[g] != 0 {
+            group.whole |= whole[g];
+            group.whole_at = _mm512_mask_mov_epi64(group.whole_at, whole[g], here);
+            let tail = tails.coefficients[g];
+            group.whole_tail = _mm512_mask_mov_epi64(group.whole_tail, whole[g], tail);
+        }
         let more = _mm512_mask_cmpgt_epi64_mask(on, group.count, _mm512_add_epi64(here, one));
-        group.end = _mm512_maskz_mov_epi64(more, end[g]);
-        group.active = _mm512_cmplt_epi64_mask(next[g], group.end);
+        at.end = _mm512_maskz_mov_epi64(more, end[g]);
+        at.active = _mm512_cmplt_epi64_mask(next[g], at.end);
         if partial != 0 {
+            group.at = *at;
             group.step_bitwise::<S>(k, partial, &mut planes[g]);
+            *at = group.at;
         }
     }
 }
-
-const A_OR_NOT_B: i32 = 0xf3;
 
 /// Sets plane `k`.
 #[inline(always)]
@@ -445,14 +491,13 @@ impl Rows {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn new(code: __m512i, coefficients: __m512i, significant: __m512i, known: __m512i) -> Rows {
-        let rows = Rows {
+        let mut rows = Rows {
             code: lanes(code),
             coefficients: lanes(coefficients),
             significant: lanes(significant),
             known: lanes(known),
         };
-        // By way of memory: taking lanes out of registers one by one takes longer.
-        std::hint::black_box(&rows);
+        in_memory(&mut rows);
         rows
     }
 

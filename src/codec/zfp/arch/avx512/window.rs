@@ -183,7 +183,7 @@ const fn eights<const R: usize>() -> Permutation {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn load16(bytes: &[u8], at: usize) -> __m128i {
+pub fn load16(bytes: &[u8], at: usize) -> __m128i {
     let rest = bytes.get(at..).unwrap_or(&[]);
     if let Some(all) = rest.first_chunk::<16>() {
         // SAFETY: 16 readable bytes.
