@@ -51,6 +51,12 @@ impl Headers {
         self.planes[block] = header.planes;
     }
 
+    /// Bit planes of the block that has the most.
+    #[inline(always)]
+    pub fn most_planes(&self) -> u32 {
+        self.planes.iter().fold(0, |most, &count| most.max(count))
+    }
+
     /// Makes blocks of zeros of those up to a biased exponent.
     #[inline(always)]
     pub fn silence(&mut self, biased: i32) {

@@ -9,9 +9,8 @@
 //! one is longer is each register's doubled by itself.
 
 use super::columns;
-use super::lanes::{double16, double32};
-use super::lifting::transpose8;
-use super::pens::{BLOCK_OF_LANE, Kept, LANES, Pages, Paper, Pens, widen};
+use super::doubling::{double16, double32};
+use super::pens::{self, Kept, LANES, Pages, Paper, Pens};
 use super::shifts::{sll, srl};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -34,11 +33,8 @@ pub fn encode<T: Value>(
     let pens = Pens::new::<T>(headers, budget);
     let mut kept = Kept::pair();
     let mut pages = Pages::new(budget, &mut kept);
-    let counts = two!(|g| widen(&headers.planes.as_chunks().0[g]));
-    let most = headers
-        .planes
-        .iter()
-        .fold(0, |most, &count| most.max(count));
+    let counts = two!(|g| pens::widen(&headers.planes.as_chunks().0[g]));
+    let most = headers.most_planes();
     // At fixed rate every block has all planes; those of a block of zeros are zeros, which may well follow its header.
     let all = headers
         .planes
@@ -80,8 +76,12 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
         if T::Int::BITS == 32 {
             columns::split(planes, eight as usize, &mut rows);
         } else {
-            turn(&groups[0], eight as usize, &mut rows[0]);
-            turn(&groups[1], eight as usize, &mut rows[1]);
+            for (rows, group) in rows.iter_mut().zip(groups) {
+                for (row, v) in rows.iter_mut().zip(pens::turn(group, eight as usize)) {
+                    // SAFETY: 64 writable bytes.
+                    unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), v) }
+                }
+            }
         }
         for i in 0..8 {
             let k = eight + i;
@@ -104,24 +104,6 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
         }
     }
     pens
-}
-
-/// Rows of eight words.
-type Rows = [[u64; LANES]; 8];
-
-/// Eight planes of each of eight blocks → a row of each plane.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn turn(planes: &[Planes; LANES], at: usize, rows: &mut Rows) {
-    let words = transpose8(eight!(|lane| load(
-        &planes[BLOCK_OF_LANE[lane]].as_chunks().0[at / 8]
-    )));
-    for (row, v) in rows.iter_mut().zip(words) {
-        // SAFETY: 64 writable bytes.
-        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), v) }
-    }
 }
 
 #[inline]

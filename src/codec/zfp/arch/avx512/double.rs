@@ -4,10 +4,10 @@
 //! values each. [`rotate`] brings x to where a lifting step is an operation on whole registers, then y.
 //! The bits of the indices are written (register)(element), as there: y1 is the upper bit of y.
 
+use super::bytes;
 use super::lifting::{lift64, rotate, rotate_back, unlift64, weave_lanes};
 use super::unlines::{Lines, widen};
-use super::{Avx512, bytes};
-use crate::codec::zfp::arch::{Arch, BATCH};
+use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
@@ -31,7 +31,7 @@ pub fn forward<S: Shape>(
         1 => {
             let sources = sources.as_chunks::<8>().0;
             let largest = largest.as_chunks_mut::<8>().0;
-            for i in 0..Line::BATCH / 8 {
+            for i in 0..BATCH / 8 {
                 forward_lines(&sources[i], &mut largest[i], &mut planes[i]);
             }
         }
@@ -39,7 +39,7 @@ pub fn forward<S: Shape>(
             let sources = sources.as_chunks::<4>().0;
             let largest = largest.as_chunks_mut::<4>().0;
             let planes = planes.as_chunks_mut::<4>().0;
-            for i in 0..Square::BATCH / 4 {
+            for i in 0..BATCH / 4 {
                 forward_squares(&sources[i], &mut largest[i], &mut planes[i]);
             }
         }
@@ -187,11 +187,7 @@ fn set_headers<S: Shape>(
     lowest: LowestExponent,
 ) -> usize {
     let mut nonfinite = 0;
-    let eights = largest
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .take(Avx512::blocks::<S>() / 8);
+    let eights = largest.as_chunks::<8>().0.iter();
     for (i, largest) in eights.enumerate() {
         // SAFETY: 64 readable bytes.
         let largest = unsafe { _mm512_loadu_si512(largest.as_ptr().cast()) };

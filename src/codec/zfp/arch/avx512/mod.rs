@@ -41,12 +41,14 @@ mod columns;
 mod cubes;
 mod decode;
 mod double;
+mod doubling;
 mod join32;
-mod lanes;
 mod lifting;
+mod lines;
 mod pens;
 mod shifts;
 mod single;
+mod squares;
 mod tails;
 mod unlanes;
 mod unlines;
@@ -95,7 +97,7 @@ impl Arch for Avx512 {
 
     #[inline(always)]
     fn blocks<S: Shape>() -> usize {
-        if S::DIMS == 3 { BATCH } else { S::BATCH }
+        BATCH
     }
 
     #[inline(always)]
@@ -142,13 +144,16 @@ impl Arch for Avx512 {
         planes: &mut [Planes; BATCH],
         words: &mut [u64],
     ) -> bool {
-        if S::DIMS != 3 {
-            return false;
-        }
         let budget = words.len() / BATCH;
-        let mut paper = pens::Ream { words, budget };
+        let paper = &mut pens::Ream { words, budget };
         // SAFETY: `self` proves that the machine has the instructions.
-        unsafe { cubes::encode::<T>(headers, planes, 64 * budget, &mut paper) };
+        unsafe {
+            match S::DIMS {
+                1 => lines::encode::<T>(headers, planes, 64 * budget, paper),
+                2 => squares::encode::<T>(headers, planes, 64 * budget, paper),
+                _ => cubes::encode::<T>(headers, planes, 64 * budget, paper),
+            }
+        }
         true
     }
 
@@ -163,8 +168,9 @@ impl Arch for Avx512 {
         // SAFETY: `self` proves that the machine has the instructions.
         unsafe {
             match S::DIMS {
-                3 => cubes::encode::<T>(headers, planes, budget, coded),
-                _ => lanes::encode::<T, S>(headers, planes, budget, coded),
+                1 => lines::encode::<T>(headers, planes, budget, coded),
+                2 => squares::encode::<T>(headers, planes, budget, coded),
+                _ => cubes::encode::<T>(headers, planes, budget, coded),
             }
         }
     }

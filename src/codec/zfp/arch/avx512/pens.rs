@@ -5,10 +5,12 @@
 //! stores one a cycle.)
 
 use super::bytes::{self, Permutation};
+use super::lifting::transpose8;
 use super::shifts::shld;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::encoder::{BLOCK_WORDS, BlockBits, Pen};
+use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::transform::Headers;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -330,4 +332,28 @@ pub fn widen(elements: &[u32; LANES]) -> __m512i {
     let blocks = unsafe { _mm256_loadu_si256(elements.as_ptr().cast()) };
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm512_cvtepu32_epi64(_mm256_permutevar8x32_epi32(blocks, order))
+}
+
+/// Eight words of each of eight blocks, from word `at` on → a register of each.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn turn(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
+    transpose8(eight!(|lane| {
+        let words: &[u64; 8] = &planes[BLOCK_OF_LANE[lane]].as_chunks().0[at / 8];
+        // SAFETY: 64 readable bytes.
+        unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+    }))
+}
+
+/// A word of each of eight blocks, lane by lane.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn in_lanes(words: &[u64; LANES]) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    let blocks = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
+    _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), blocks)
 }

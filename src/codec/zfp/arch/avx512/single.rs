@@ -46,7 +46,7 @@ fn forward_squares(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH])
     let mut all = [0; BATCH];
     let sources = sources.as_chunks::<4>().0;
     let planes = planes.as_chunks_mut::<4>().0;
-    for i in 0..Square::BATCH / 4 {
+    for i in 0..BATCH / 4 {
         let (sources, planes) = (&sources[i], &mut planes[i]);
         let v = transpose_elements(load_four_squares(sources));
         // Element b of every lane: block b.
