@@ -77,16 +77,16 @@ impl Tail {
 }
 
 /// The code of a tail without its first bit, taken apart.
-pub struct Runs {
-    pub code: u64,
+struct Runs {
+    code: u64,
     /// The 1s that say that there is more. The other bits are coefficients, as far as the code goes.
-    pub more: u64,
+    more: u64,
     /// The bits after runs of odd length.
-    pub ends: u64,
+    ends: u64,
 }
 
 #[inline(always)]
-pub fn runs(window: u64) -> Runs {
+fn runs(window: u64) -> Runs {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let code = window >> 1;
     // Adding the first bit of a run of ones to it clears it and carries out of its end.

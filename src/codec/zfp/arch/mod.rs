@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 pub const BATCH: usize = 16;
 
 /// Bit manipulation that some machines have instructions for.
-pub trait Bmi: Copy {
+pub trait Bmi: Copy + Send + Sync {
     /// Whether [`Self::extract`] is quicker than going from one-bit to one-bit.
     const EXTRACTS: bool;
     /// The bits of `word` under the ones of `mask`, moved together at the low end.
@@ -121,6 +121,8 @@ pub trait Arch: Copy + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Scalar,
+    /// With AVX2, but without the instructions for bit extraction, which some machines have in microcode.
+    Avx2Plain,
     Avx2,
     Avx512,
 }
@@ -138,7 +140,7 @@ impl Kind {
 
     /// Every kind that this machine is, the best one last.
     pub fn all() -> Vec<Kind> {
-        let kinds = [Kind::Scalar, Kind::Avx2, Kind::Avx512];
+        let kinds = [Kind::Scalar, Kind::Avx2Plain, Kind::Avx2, Kind::Avx512];
         kinds.into_iter().filter(|kind| kind.is_present()).collect()
     }
 
@@ -146,7 +148,9 @@ impl Kind {
         match self {
             Kind::Scalar => true,
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => avx2::Avx2::new().is_some(),
+            Kind::Avx2Plain => avx2::Avx2::plain().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => avx2::Avx2::extracting().is_some(),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => avx512::Avx512::new().is_some(),
             #[cfg(not(target_arch = "x86_64"))]
@@ -168,7 +172,14 @@ impl Kind {
         }
         #[cfg(target_arch = "x86_64")]
         if self == Kind::Avx2
-            && let Some(arch) = avx2::Avx2::new()
+            && let Some(arch) = avx2::Avx2::extracting()
+        {
+            // SAFETY: as above.
+            return unsafe { avx2::encode(arch, task, writer) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx2Plain
+            && let Some(arch) = avx2::Avx2::plain()
         {
             // SAFETY: as above.
             return unsafe { avx2::encode(arch, task, writer) };
@@ -215,7 +226,14 @@ impl Kind {
         }
         #[cfg(target_arch = "x86_64")]
         if self == Kind::Avx2
-            && let Some(arch) = avx2::Avx2::new()
+            && let Some(arch) = avx2::Avx2::extracting()
+        {
+            // SAFETY: as above.
+            return unsafe { avx2::decode(arch, task) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx2Plain
+            && let Some(arch) = avx2::Avx2::plain()
         {
             // SAFETY: as above.
             return unsafe { avx2::decode(arch, task) };

@@ -3,7 +3,7 @@
 //! The bytes of a kind go into coding order by byte shuffles; then eight bytes at a time are an 8×8 bit
 //! matrix, whose transpose is a byte of each of eight bit planes.
 
-use super::lifting::{Four, transpose32};
+use super::lifting::{Four, exchange_lanes, exchange64, transpose32};
 use crate::codec::zfp::shape::{Cube, Shape, Square};
 use std::arch::x86_64::*;
 
@@ -18,7 +18,7 @@ const UNPAIRED: [u8; 16] = [14, 12, 10, 8, 6, 4, 2, 0, 15, 13, 11, 9, 7, 5, 3, 1
 
 /// The same byte shuffle in both lanes.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn shuffle(v: __m256i, order: &[u8; 16]) -> __m256i {
     // SAFETY: 16 readable bytes.
     let order = unsafe { _mm_loadu_si128(order.as_ptr().cast()) };
@@ -27,7 +27,7 @@ pub fn shuffle(v: __m256i, order: &[u8; 16]) -> __m256i {
 
 /// Of every eight bytes: bit `j` of byte `i` changes places with bit `i` of byte `j`.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn transpose_bits(v: __m256i) -> __m256i {
     let v = swap_bits::<7>(v, 0x00aa_00aa_00aa_00aa);
     let v = swap_bits::<14>(v, 0x0000_cccc_0000_cccc);
@@ -36,7 +36,7 @@ pub fn transpose_bits(v: __m256i) -> __m256i {
 
 /// The bits of `low` change places with those that are `DISTANCE` above them.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn swap_bits<const DISTANCE: i32>(v: __m256i, low: i64) -> __m256i {
     let differ = _mm256_xor_si256(v, _mm256_srli_epi64::<DISTANCE>(v));
     let swap = _mm256_and_si256(differ, _mm256_set1_epi64x(low));
@@ -47,14 +47,14 @@ fn swap_bits<const DISTANCE: i32>(v: __m256i, low: i64) -> __m256i {
 /// Coefficients of 32 bits → in register `s`, their bytes of significance `s`, the top ones being the
 /// first: byte 4 r + e of a lane is from element `e` of that lane of register `r`.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn by_significance(v: Four) -> Four {
     transpose32(four!(|i| shuffle(v[i], &BY_SIGNIFICANCE)))
 }
 
 /// The inverse of [`by_significance`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn by_element(v: Four) -> Four {
     let v = transpose32(v);
     four!(|i| shuffle(v[i], &BY_ELEMENT))
@@ -76,20 +76,15 @@ impl Permutation {
         Permutation(shuffles)
     }
 
+    /// Of sixteen bytes in both lanes of each register.
     #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn apply(&self, [a, b]: [__m256i; 2]) -> [__m256i; 2] {
-        let parts = [
-            _mm256_permute2x128_si256::<0x00>(a, a),
-            _mm256_permute2x128_si256::<0x11>(a, a),
-            _mm256_permute2x128_si256::<0x00>(b, b),
-            _mm256_permute2x128_si256::<0x11>(b, b),
-        ];
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    fn apply(&self, parts: Four) -> [__m256i; 2] {
         [self.half(parts, 0), self.half(parts, 1)]
     }
 
     #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     fn half(&self, parts: Four, half: usize) -> __m256i {
         let [a, b, c, d] = four!(|i| {
             // SAFETY: 32 readable bytes.
@@ -100,8 +95,9 @@ impl Permutation {
     }
 }
 
-/// Both ways between the bytes of a 3-D block as the transform leaves them and coding order, in which the
-/// middle two sixteens have changed places: so the unpacking of 16-bit pairs brings a plane together.
+/// Both ways between the bytes of a 3-D block as the transform leaves them and coding order; but the lowest three
+/// bits of a coefficient's position say in which register, which half of a lane and which lane its byte is, the
+/// others where in these eight bytes. So [`split_cube`] brings a plane together.
 pub struct CubeOrder {
     to_coding: Permutation,
     from_coding: Permutation,
@@ -121,11 +117,8 @@ impl CubeOrder {
                 place += at / 2 * strides[axis][0] + at % 2 * strides[axis][1];
                 axis += 1;
             }
-            let byte = match position / 16 {
-                1 => position + 16,
-                2 => position - 16,
-                _ => position,
-            };
+            let (register, half, lane) = (position & 1, position >> 1 & 1, position >> 2 & 1);
+            let byte = 32 * register + 16 * lane + 8 * half + position / 8;
             to_coding[byte] = place as u8;
             from_coding[place] = byte as u8;
             position += 1;
@@ -143,30 +136,51 @@ pub static CUBE32: CubeOrder = CubeOrder::new([[32, 16], [2, 1], [8, 4]]);
 pub static CUBE64: CubeOrder = CubeOrder::new([[16, 1], [32, 2], [8, 4]]);
 
 /// Bytes of equal significance of a 3-D block → eight bit planes.
+///
+/// Where a bit is among 512 is a number of nine bits: three say which of its byte's it is, the others which
+/// register, lane, half and byte. It takes one of the first three after the other to where planes are told apart.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub fn split_cube(bytes: [__m256i; 2], order: &CubeOrder) -> [__m256i; 2] {
-    let [a, b] = order.to_coding.apply(bytes);
-    let a = shuffle(transpose_bits(a), &PAIRS);
-    let b = shuffle(transpose_bits(b), &PAIRS);
-    let weave = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    [
-        _mm256_permutevar8x32_epi32(_mm256_unpacklo_epi16(a, b), weave),
-        _mm256_permutevar8x32_epi32(_mm256_unpackhi_epi16(a, b), weave),
-    ]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn split_cube(bytes: &[u64; 8], order: &CubeOrder) -> [__m256i; 2] {
+    let sixteens = bytes.as_chunks::<2>().0;
+    let parts = four!(|i| {
+        // SAFETY: 16 readable bytes.
+        let part = unsafe { _mm_loadu_si128(sixteens[i].as_ptr().cast()) };
+        _mm256_broadcastsi128_si256(part)
+    });
+    let [a, b] = exchange_bits::<1>(order.to_coding.apply(parts), 0x55);
+    let [a, b] = exchange_bits::<2>(exchange64(a, b), 0x33);
+    exchange_bits::<4>(exchange_lanes(a, b), 0x0f)
 }
 
 /// The inverse of [`split_cube`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub fn join_cube([upper, lower]: [__m256i; 2], order: &CubeOrder) -> [__m256i; 2] {
-    let apart = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-    let upper = shuffle(_mm256_permutevar8x32_epi32(upper, apart), &BY_ELEMENT);
-    let lower = shuffle(_mm256_permutevar8x32_epi32(lower, apart), &BY_ELEMENT);
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn join_cube([a, b]: [__m256i; 2], order: &CubeOrder) -> [__m256i; 2] {
+    let [b, a] = exchange_bits::<4>([b, a], 0x0f);
+    let [a, b] = exchange_lanes(a, b);
+    let [b, a] = exchange_bits::<2>([b, a], 0x33);
+    let [a, b] = exchange64(a, b);
+    let [b, a] = exchange_bits::<1>([b, a], 0x55);
     order.from_coding.apply([
-        transpose_bits(_mm256_unpacklo_epi32(lower, upper)),
-        transpose_bits(_mm256_unpackhi_epi32(lower, upper)),
+        _mm256_permute2x128_si256::<0x00>(a, a),
+        _mm256_permute2x128_si256::<0x11>(a, a),
+        _mm256_permute2x128_si256::<0x00>(b, b),
+        _mm256_permute2x128_si256::<0x11>(b, b),
     ])
+}
+
+/// In each byte: the bits of `low` of two registers become one register, the bits `DISTANCE` above them the other,
+/// which is the first; those of the first register are at `low` then.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn exchange_bits<const DISTANCE: i32>([a, b]: [__m256i; 2], low: i8) -> [__m256i; 2] {
+    let differ = _mm256_xor_si256(_mm256_srli_epi64::<DISTANCE>(a), b);
+    let differ = _mm256_and_si256(differ, _mm256_set1_epi8(low));
+    [
+        _mm256_xor_si256(b, differ),
+        _mm256_xor_si256(a, _mm256_slli_epi64::<DISTANCE>(differ)),
+    ]
 }
 
 /// Coding position → index in a 2-D block.
@@ -192,14 +206,14 @@ const SQUARE_BACK: [u8; 16] = {
 
 /// Bytes of equal significance of two 2-D blocks, a block a lane → eight bit planes of each.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn split_squares(bytes: __m256i) -> __m256i {
     shuffle(transpose_bits(shuffle(bytes, &SQUARE)), &PAIRS)
 }
 
 /// The inverse of [`split_squares`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn join_squares(planes: __m256i) -> __m256i {
     shuffle(transpose_bits(shuffle(planes, &UNPAIRED)), &SQUARE_BACK)
 }

@@ -20,7 +20,7 @@ use std::arch::x86_64::*;
 /// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become bytes of equal significance, and
 /// 1-D blocks what [`lines`] codes.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn forward<S: Shape>(
     sources: &[Source<f64>; BATCH],
     lowest: LowestExponent,
@@ -60,7 +60,7 @@ pub fn forward<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
     let rows = four!(|z| four!(|y| load_row(source.row::<Cube>(y, z))));
     let [a, b, c, d] = four!(|z| largest_magnitude(rows[z]));
@@ -93,7 +93,7 @@ fn forward_cube(source: &Source<f64>, planes: &mut Planes) -> i64 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn forward_squares(sources: &[Source<f64>; 2], all: &mut [i64; 2], planes: &mut [Planes; 2]) {
     let [a, b] = sources;
     // [y], lane block, element x % 2; for each half of x.
@@ -124,7 +124,7 @@ fn forward_squares(sources: &[Source<f64>; 2], all: &mut [i64; 2], planes: &mut 
 
 /// [y], element x % 2, for each half of x ↔ [x], element y % 2, for each half of y.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn exchange_axes([low, high]: [Four; 2]) -> [Four; 2] {
     let both = |half: usize| {
         let [a, b] = exchange64(low[2 * half], low[2 * half + 1]);
@@ -135,7 +135,7 @@ fn exchange_axes([low, high]: [Four; 2]) -> [Four; 2] {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn forward_lines(
     sources: &[Source<f64>; 4],
     all: &mut [i64; 4],
@@ -152,14 +152,14 @@ fn forward_lines(
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn load_row(row: &[f64; 4]) -> __m256i {
     // SAFETY: 32 readable bytes.
     unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn load_half_rows(low: &[f64; 4], high: &[f64; 4], half: usize) -> __m256i {
     let [low, high] = [low, high].map(|row| &row.as_chunks::<2>().0[half]);
     // SAFETY: each is 16 readable bytes.
@@ -174,7 +174,7 @@ fn load_half_rows(low: &[f64; 4], high: &[f64; 4], half: usize) -> __m256i {
 
 /// The upper 32 bits of the elements of two registers, and the lower ones.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn halves(a: __m256i, b: __m256i) -> [__m256i; 2] {
     let (a, b) = (_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
     [
@@ -185,7 +185,7 @@ fn halves(a: __m256i, b: __m256i) -> [__m256i; 2] {
 
 /// The inverse of [`halves`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn whole([upper, lower]: [__m256i; 2]) -> [__m256i; 2] {
     [
         _mm256_unpacklo_epi32(lower, upper),
@@ -196,7 +196,7 @@ fn whole([upper, lower]: [__m256i; 2]) -> [__m256i; 2] {
 /// Of the values in the same place of the four registers, something that has the exponent of the largest
 /// magnitude and is zero only where they all are: the largest of each half of their bits.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn largest_magnitude(v: Four) -> __m256i {
     let [a, b, c, d] = four!(|i| _mm256_and_si256(v[i], _mm256_set1_epi64x(i64::MAX)));
     _mm256_max_epu32(_mm256_max_epu32(a, b), _mm256_max_epu32(c, d))
@@ -204,7 +204,7 @@ fn largest_magnitude(v: Four) -> __m256i {
 
 /// Of each lane, in both its elements; as [`largest_magnitude`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn largest_of_lane(v: __m256i) -> __m256i {
     _mm256_max_epu32(v, _mm256_shuffle_epi32::<0b01_00_11_10>(v))
 }
@@ -214,7 +214,7 @@ const SCALE: i32 = 1085;
 
 /// The factors from values to integers, given the largest magnitudes; see [`transform::factors`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn factors(largest: __m256i) -> [__m256d; 2] {
     let biased = _mm256_srli_epi64::<52>(largest);
     let exponent = _mm256_sub_epi64(_mm256_set1_epi64x((SCALE - 1).into()), biased);
@@ -227,7 +227,7 @@ fn factors(largest: __m256i) -> [__m256d; 2] {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn quantize(v: __m256i, [first, second]: [__m256d; 2]) -> __m256i {
     // Added to a smaller number, they leave it as an integer, of units of 1 and 2^32, in the low bits.
     const UNITS: f64 = 1.5 * (1u64 << 52) as f64;
@@ -245,7 +245,7 @@ fn quantize(v: __m256i, [first, second]: [__m256d; 2]) -> __m256i {
 
 /// Integers → the nearest values.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn to_values(v: __m256i) -> __m256d {
     const TWO_52: f64 = (1u64 << 52) as f64;
     const TWO_63: f64 = (1u64 << 63) as f64;
@@ -265,7 +265,7 @@ fn to_values(v: __m256i) -> __m256d {
 
 /// [`crate::codec::zfp::arch::Arch::inverse`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
@@ -297,7 +297,7 @@ pub fn inverse<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
     if !header.is_coded() {
         block.fill(0.0);
@@ -323,7 +323,7 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
 
 /// Along z: two y, with x along the elements.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn inverse_half_cube(upper: Four, lower: Four) -> [Four; 2] {
     let (upper, lower) = (bytes::by_element(upper), bytes::by_element(lower));
     let v = four!(|z| whole([upper[z], lower[z]]));
@@ -334,7 +334,7 @@ fn inverse_half_cube(upper: Four, lower: Four) -> [Four; 2] {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn inverse_squares(headers: [Header; 2], planes: &[Planes; 2], blocks: &mut [[f64; 64]; 2]) {
     let upper = four!(|group| bytes::join_squares(load_lanes(planes, 2 * group)));
     let lower = four!(|group| bytes::join_squares(load_lanes(planes, 8 + 2 * group)));
@@ -363,7 +363,7 @@ fn inverse_squares(headers: [Header; 2], planes: &[Planes; 2], blocks: &mut [[f6
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn inverse_lines(headers: [Header; 4], planes: &[Planes; 4], blocks: &mut [[f64; 64]; 4]) {
     let v = lines::join64(planes);
     let v = unlift64(four!(|x| from_negabinary64(v[x])));
@@ -387,7 +387,7 @@ fn factor(header: Header) -> f64 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn store_row(v: __m256d, row: &mut [f64; 4]) {
     // SAFETY: 32 writable bytes.
     unsafe { _mm256_storeu_pd(row.as_mut_ptr(), v) }

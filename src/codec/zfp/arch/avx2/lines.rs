@@ -19,7 +19,7 @@ const REVERSED: [u8; 16] = [7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8
 
 /// Eight blocks, the coefficient x of all in register x; block 4 (e / 2) + 2 l + e % 2 in element e of lane l.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn split32([x, y, z, w]: Four, half: usize, words: &mut Planes) {
     let xy = [_mm256_unpacklo_epi8(x, y), _mm256_unpackhi_epi8(x, y)];
     let zw = [_mm256_unpacklo_epi8(z, w), _mm256_unpackhi_epi8(z, w)];
@@ -36,7 +36,7 @@ pub fn split32([x, y, z, w]: Four, half: usize, words: &mut Planes) {
 
 /// Four blocks, a block an element.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn split64([x, y, z, w]: Four, quarter: usize, words: &mut Planes) {
     let xy = [_mm256_unpacklo_epi8(x, y), _mm256_unpackhi_epi8(x, y)];
     let zw = [_mm256_unpacklo_epi8(z, w), _mm256_unpackhi_epi8(z, w)];
@@ -57,7 +57,7 @@ pub fn split64([x, y, z, w]: Four, quarter: usize, words: &mut Planes) {
 
 /// Two bytes of each coefficient of four blocks → 16 planes, word `word` of each.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn put_words(bytes: __m256i, word: usize, quarter: usize, words: &mut Planes) {
     let planes = shuffle(transpose_bits(bytes), &REVERSED);
     store(
@@ -71,7 +71,7 @@ const TRANSPOSED: [u8; 16] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 
 
 /// The inverse of [`split32`], of planes as [`crate::codec::zfp::planes`] has them.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn join32(planes: &[Planes; 8]) -> Four {
     let planes = planes.as_chunks::<4>().0;
     let [a, b] = [&planes[0], &planes[1]];
@@ -83,7 +83,7 @@ pub fn join32(planes: &[Planes; 8]) -> Four {
 
 /// The inverse of [`split64`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn join64(planes: &[Planes; 4]) -> Four {
     let v = four!(|i| join_words(planes, i));
     let upper = exchange64(v[1], v[0]);
@@ -96,7 +96,7 @@ pub fn join64(planes: &[Planes; 4]) -> Four {
 
 /// The lower four and the upper four bytes of the coefficients of two blocks → coefficients, two a register.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn pairs(lower: __m256i, upper: __m256i) -> [__m256i; 2] {
     let (lower, upper) = (shuffle(lower, &TRANSPOSED), shuffle(upper, &TRANSPOSED));
     [
@@ -107,7 +107,7 @@ fn pairs(lower: __m256i, upper: __m256i) -> [__m256i; 2] {
 
 /// Sixteen packed planes of each of four blocks, word `word` of each → two bytes of each coefficient.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn join_words(planes: &[Planes; 4], word: usize) -> __m256i {
     let [a, b, c, d] = four!(|block| planes[block][word] as i64);
     let packed = _mm256_setr_epi64x(a, b, c, d);
@@ -134,7 +134,7 @@ fn join_words(planes: &[Planes; 4], word: usize) -> __m256i {
 
 /// [`crate::codec::zfp::arch::Arch::encode`], of the words that [`split32`] and [`split64`] make.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn encode<T: Value>(
     headers: &Headers,
     words: &Planes,
@@ -159,7 +159,7 @@ pub fn encode<T: Value>(
 const GROUPS: usize = 8;
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn encode_four<T: Value>(
     bits: &[u32; 4],
     counts: &[u32; 4],
@@ -215,7 +215,7 @@ fn encode_four<T: Value>(
 
 /// The numbers of the planes of a group.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn numbers(group: usize) -> __m256i {
     let steps = _mm256_set1_epi64x(0x0706_0504_0302_0100);
     _mm256_add_epi8(_mm256_set1_epi8(8 * group as i8), steps)
@@ -237,7 +237,7 @@ static CODES: [[[u8; 16]; 2]; 4] = {
 /// Eight planes of four blocks, a plane a byte: the code of each block's, its length, and `seen` for the
 /// next group. `seen` is, in every byte, the union of all planes before.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn code_group(planes: __m256i, seen: __m256i, coded: __m256i) -> (__m256i, __m256i, __m256i) {
     let union = _mm256_or_si256(planes, _mm256_slli_epi64::<8>(planes));
     let union = _mm256_or_si256(union, _mm256_slli_epi64::<16>(union));
@@ -262,7 +262,7 @@ fn code_group(planes: __m256i, seen: __m256i, coded: __m256i) -> (__m256i, __m25
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn look_up(table: &[u8; 16], index: __m256i) -> __m256i {
     // SAFETY: 16 readable bytes.
     let table = unsafe { _mm_loadu_si128(table.as_ptr().cast()) };
@@ -271,7 +271,7 @@ fn look_up(table: &[u8; 16], index: __m256i) -> __m256i {
 
 /// Bit strings of up to 7 bits in bytes → in each 64 bits, the eight of them one after another; and its length.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn join(codes: __m256i, lengths: __m256i) -> (__m256i, __m256i) {
     let low = _mm256_set1_epi16(0xff);
     // (There is no shift of 16 bits by as many different counts.)

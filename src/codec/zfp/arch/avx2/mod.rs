@@ -13,15 +13,17 @@ macro_rules! four {
 }
 
 mod bytes;
+mod cubes;
 mod double;
+mod fours;
 mod lifting;
 mod lines;
-mod pairs;
 mod single;
 mod squares;
 
-use super::bmi2::Bmi2;
-use super::{Arch, BATCH};
+use super::bmi2::{self, Bmi2};
+use super::scalar::Scalar;
+use super::{Arch, BATCH, Bmi};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::bits::BitWriter;
 use crate::codec::zfp::blocks::Source;
@@ -34,28 +36,40 @@ use crate::codec::zfp::value::Int;
 use bytes::CubeOrder;
 use std::arch::x86_64::*;
 
-/// Proof that the machine has the instructions.
+/// Proof that the machine has the instructions; with the bit manipulation that is quick on it.
 #[derive(Clone, Copy)]
-pub struct Avx2(());
+pub struct Avx2<B>(B);
 
-impl Avx2 {
-    pub fn new() -> Option<Avx2> {
-        let present = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        present.then_some(Avx2(()))
+impl Avx2<Bmi2> {
+    /// Where bit extraction is quick.
+    pub fn extracting() -> Option<Self> {
+        // SAFETY: the machine has BMI1 and BMI2.
+        (is_present() && bmi2::is_quick()).then(|| Avx2(unsafe { Bmi2::assumed() }))
     }
 }
 
-impl Arch for Avx2 {
-    type Bmi = Bmi2;
+impl Avx2<Scalar> {
+    /// Without bit extraction.
+    pub fn plain() -> Option<Self> {
+        is_present().then_some(Avx2(Scalar))
+    }
+}
+
+fn is_present() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+        && is_x86_feature_detected!("pclmulqdq")
+}
+
+impl<B: Bmi> Arch for Avx2<B> {
+    type Bmi = B;
 
     #[inline(always)]
-    fn bmi(self) -> Bmi2 {
-        // SAFETY: `self` proves that the machine has BMI1 and BMI2 too.
-        unsafe { Bmi2::assumed() }
+    fn bmi(self) -> B {
+        self.0
     }
 
     #[inline(always)]
@@ -108,6 +122,8 @@ impl Arch for Avx2 {
             1 => unsafe { lines::encode::<T>(headers, &planes[0], budget, coded) },
             // SAFETY: as above.
             2 => unsafe { squares::encode::<T>(headers, planes, budget, coded) },
+            // SAFETY: as above.
+            _ if B::EXTRACTS => unsafe { cubes::encode::<T>(headers, planes, budget, coded) },
             _ => {
                 for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate()
                 {
@@ -127,13 +143,13 @@ impl Arch for Avx2 {
         headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> bool {
-        let usual = T::HEADER_BITS as usize..=pairs::LONGEST;
-        if S::DIMS == 1 || !usual.contains(&block_bits) {
+        let usual = T::HEADER_BITS as usize..=fours::LONGEST;
+        if !B::EXTRACTS || S::DIMS == 1 || !usual.contains(&block_bits) {
             return false;
         }
         // SAFETY: `self` proves that the machine has the instructions.
         unsafe {
-            pairs::decode::<T, S>(bytes, position, block_bits, self.bmi(), headers, planes);
+            fours::decode::<T, S>(bytes, position, block_bits, self.bmi(), headers, planes);
         }
         true
     }
@@ -141,7 +157,7 @@ impl Arch for Avx2 {
 
 /// Codes a 3-D block, making its bit planes as they are needed. (Not inlined: the coder needs all registers.)
 #[inline(never)]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn encode_cube<T: Value>(
     header: Header,
     planes: &mut Planes,
@@ -164,14 +180,14 @@ fn cube_order<T: Value>() -> &'static CubeOrder {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn load(words: &[u64; 4]) -> __m256i {
     // SAFETY: 32 readable bytes.
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn store(v: __m256i, words: &mut [u64; 4]) {
     // SAFETY: 32 writable bytes.
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), v) }
@@ -179,7 +195,7 @@ fn store(v: __m256i, words: &mut [u64; 4]) {
 
 /// Two words of each of two blocks, from word `at` on, a block a lane.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn load_lanes(planes: &[Planes; 2], at: usize) -> __m256i {
     let [low, high] = [0, 1].map(|lane: usize| &planes[lane].as_chunks::<2>().0[at / 2]);
     // SAFETY: each is 16 readable bytes.
@@ -192,7 +208,7 @@ fn load_lanes(planes: &[Planes; 2], at: usize) -> __m256i {
 
 /// The inverse of [`load_lanes`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn store_lanes(v: __m256i, planes: &mut [Planes; 2], at: usize) {
     let lanes = [_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v)];
     for (lane, planes) in lanes.into_iter().zip(planes) {
@@ -204,18 +220,18 @@ fn store_lanes(v: __m256i, planes: &mut [Planes; 2], at: usize) {
 
 /// Eight words of a 3-D block, from word `8 * group` on: bytes of equal significance → bit planes.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn split_cube(planes: &mut Planes, group: usize, order: &CubeOrder) {
     let words = &mut planes.as_chunks_mut::<8>().0[group % 8];
+    let split = bytes::split_cube(words, order);
     let halves = words.as_chunks_mut::<4>().0;
-    let split = bytes::split_cube([load(&halves[0]), load(&halves[1])], order);
     store(split[0], &mut halves[0]);
     store(split[1], &mut halves[1]);
 }
 
 /// The inverse of [`split_cube`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn join_cube(planes: &Planes, group: usize, order: &CubeOrder) -> [__m256i; 2] {
     let words = &planes.as_chunks::<8>().0[group];
     let halves = words.as_chunks::<4>().0;
@@ -232,8 +248,12 @@ fn join_cube(planes: &Planes, group: usize, order: &CubeOrder) -> [__m256i; 2] {
 ///
 /// # Safety
 /// As [`range::encode`].
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn encode<T: Value>(arch: Avx2, task: &EncodeTask<T>, writer: &mut BitWriter) -> usize {
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub unsafe fn encode<T: Value>(
+    arch: Avx2<impl Bmi>,
+    task: &EncodeTask<T>,
+    writer: &mut BitWriter,
+) -> usize {
     // SAFETY: the caller's promise, handed on.
     unsafe { range::encode(arch, task, writer) }
 }
@@ -242,8 +262,8 @@ pub unsafe fn encode<T: Value>(arch: Avx2, task: &EncodeTask<T>, writer: &mut Bi
 ///
 /// # Safety
 /// As [`range::decode`].
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn decode<T: Value>(arch: Avx2, task: &DecodeTask<T>) -> usize {
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub unsafe fn decode<T: Value>(arch: Avx2<impl Bmi>, task: &DecodeTask<T>) -> usize {
     // SAFETY: the caller's promise, handed on.
     unsafe { range::decode(arch, task) }
 }

@@ -19,7 +19,7 @@ use std::arch::x86_64::*;
 /// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become bytes of equal significance, and
 /// 1-D blocks what [`lines`] codes.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn forward<S: Shape>(
     sources: &[Source<f32>; BATCH],
     lowest: LowestExponent,
@@ -59,7 +59,7 @@ pub fn forward<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> u32 {
     // [y / 2][z], lane y % 2, element x.
     let pair = |y, z| load_rows(source.row::<Cube>(y, z), source.row::<Cube>(y + 1, z));
@@ -87,7 +87,7 @@ fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> u32 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn forward_squares(sources: &[Source<f32>; 2], all: &mut [u32; 2], planes: &mut [Planes; 2]) {
     let v = four!(|y| load_rows(
         sources[0].row::<Square>(y, 0),
@@ -114,7 +114,7 @@ const fn line(register: usize, lane: usize) -> usize {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn forward_lines(sources: &[Source<f32>; 8], all: &mut [u32; 8], half: usize, words: &mut Planes) {
     let row = |r, lane| sources[line(r, lane)].row::<Line>(0, 0);
     let v = transpose32(four!(|r| load_rows(row(r, 0), row(r, 1))));
@@ -127,7 +127,7 @@ fn forward_lines(sources: &[Source<f32>; 8], all: &mut [u32; 8], half: usize, wo
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn set_headers<S: Shape>(
     largest: &[u32; 8],
     lowest: LowestExponent,
@@ -155,7 +155,7 @@ fn set_headers<S: Shape>(
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn load_rows(low: &[f32; 4], high: &[f32; 4]) -> __m256i {
     // SAFETY: each row is 16 readable bytes.
     let [low, high] = unsafe {
@@ -168,7 +168,7 @@ fn load_rows(low: &[f32; 4], high: &[f32; 4]) -> __m256i {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn store32(v: __m256i, elements: &mut [u32; 8]) {
     // SAFETY: 32 writable bytes.
     unsafe { _mm256_storeu_si256(elements.as_mut_ptr().cast(), v) }
@@ -176,7 +176,7 @@ fn store32(v: __m256i, elements: &mut [u32; 8]) {
 
 /// Of the values in the same place of the four registers.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn largest_magnitude(v: Four) -> __m256i {
     let magnitude = _mm256_set1_epi32(i32::MAX);
     let [a, b, c, d] = four!(|i| _mm256_and_si256(v[i], magnitude));
@@ -185,7 +185,7 @@ fn largest_magnitude(v: Four) -> __m256i {
 
 /// Of each lane, in all its elements.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn largest_of_lane(v: __m256i) -> __m256i {
     let v = _mm256_max_epi32(v, _mm256_shuffle_epi32::<0b01_00_11_10>(v));
     _mm256_max_epi32(v, _mm256_shuffle_epi32::<0b10_11_00_01>(v))
@@ -194,7 +194,7 @@ fn largest_of_lane(v: __m256i) -> __m256i {
 /// The factors from values to integers, given the largest magnitudes; see
 /// [`crate::codec::zfp::transform::factors`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn factors(largest: __m256i) -> [__m256; 2] {
     let exponent = _mm256_sub_epi32(
         _mm256_set1_epi32(SCALE - 1),
@@ -211,7 +211,7 @@ fn factors(largest: __m256i) -> [__m256; 2] {
 const SCALE: i32 = 157;
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn quantize(v: __m256i, [first, second]: [__m256; 2]) -> __m256i {
     let scaled = _mm256_mul_ps(_mm256_castsi256_ps(v), first);
     _mm256_cvttps_epi32(_mm256_mul_ps(scaled, second))
@@ -219,7 +219,7 @@ fn quantize(v: __m256i, [first, second]: [__m256; 2]) -> __m256i {
 
 /// [`crate::codec::zfp::arch::Arch::inverse`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
@@ -243,26 +243,48 @@ pub fn inverse<S: Shape>(
             }
         }
         _ => {
-            for i in 0..Cube::BATCH {
-                inverse_cube(headers.get(i), &planes[i], &mut blocks[i]);
+            // One after the other for all: as one they are a chain too long for the processor to begin the next.
+            for (planes, block) in planes.iter().zip(&mut *blocks).take(Cube::BATCH) {
+                join_block(planes, block);
+            }
+            for (i, block) in blocks.iter_mut().take(Cube::BATCH).enumerate() {
+                inverse_cube(headers.get(i), block);
             }
         }
     }
 }
 
+/// Bit planes → integers.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn join_block(planes: &Planes, block: &mut [f32; 64]) {
+    let groups = four!(|group| join_cube(planes, group, &CUBE32));
+    let rows = block.as_chunks_mut::<8>().0;
+    for half in 0..2 {
+        let v = bytes::by_element(four!(|group| groups[group][half]));
+        for (z, v) in v.into_iter().enumerate() {
+            let v = _mm256_castsi256_ps(from_negabinary32(v));
+            // SAFETY: 32 writable bytes.
+            unsafe { _mm256_storeu_ps(rows[4 * half + z].as_mut_ptr(), v) }
+        }
+    }
+}
+
+/// Integers as [`join_block`] leaves them → values.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn inverse_cube(header: Header, block: &mut [f32; 64]) {
     if !header.is_coded() {
         block.fill(0.0);
         return;
     }
-    let groups = four!(|group| join_cube(planes, group, &CUBE32));
-    // [x / 2][y], lane x % 2, element z.
-    let low = inverse_half_cube(four!(|group| groups[group][0]));
-    let high = inverse_half_cube(four!(|group| groups[group][1]));
-    let factor = _mm256_set1_ps(factor(header));
     let rows = block.as_chunks_mut::<8>().0;
+    // SAFETY: 32 readable bytes.
+    let row = |i: usize| unsafe { _mm256_loadu_si256(rows[i].as_ptr().cast()) };
+    // [x / 2][y], lane x % 2, element z.
+    let low = inverse_half_cube(four!(|z| row(z)));
+    let high = inverse_half_cube(four!(|z| row(4 + z)));
+    let factor = _mm256_set1_ps(factor(header));
     for half in 0..2 {
         let [a, b] = exchange_lanes(low[2 * half], low[2 * half + 1]);
         let [c, d] = exchange_lanes(high[2 * half], high[2 * half + 1]);
@@ -277,15 +299,13 @@ fn inverse_cube(header: Header, planes: &Planes, block: &mut [f32; 64]) {
 
 /// Along z and y.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn inverse_half_cube(groups: Four) -> Four {
-    let v = bytes::by_element(groups);
-    let v = unlift32(four!(|z| from_negabinary32(v[z])));
-    unlift32(transpose32(v))
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn inverse_half_cube(v: Four) -> Four {
+    unlift32(transpose32(unlift32(v)))
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn inverse_squares(headers: [Header; 2], planes: &[Planes; 2], blocks: &mut [[f32; 64]; 2]) {
     let v = bytes::by_element(four!(|group| {
         bytes::join_squares(load_lanes(planes, 2 * group))
@@ -304,7 +324,7 @@ fn inverse_squares(headers: [Header; 2], planes: &[Planes; 2], blocks: &mut [[f3
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn inverse_lines(bits: &[u32; 8], planes: &[Planes; 8], blocks: &mut [[f32; 64]; 8]) {
     // SAFETY: 32 readable bytes.
     let bits = unsafe { _mm256_loadu_si256(bits.as_ptr().cast()) };
@@ -331,7 +351,7 @@ fn inverse_lines(bits: &[u32; 8], planes: &[Planes; 8], blocks: &mut [[f32; 64];
 ///
 /// [`Float::power_of_two`]: crate::codec::zfp::value::Float::power_of_two
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn values_factors(bits: __m256i) -> __m256 {
     let one = _mm256_set1_epi32(1);
     let biased = _mm256_sub_epi32(_mm256_srli_epi32::<1>(bits), _mm256_set1_epi32(SCALE - 127));
@@ -350,14 +370,14 @@ fn factor(header: Header) -> f32 {
 
 /// All ones in the lanes of coded blocks.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn coded_lanes(headers: [Header; 2]) -> __m256i {
     let [a, b] = headers.map(|header| -i64::from(header.is_coded()));
     _mm256_setr_epi64x(a, a, b, b)
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn store_rows(v: __m256, low: &mut [f32; 4], high: &mut [f32; 4]) {
     // SAFETY: each row is 16 writable bytes.
     unsafe {

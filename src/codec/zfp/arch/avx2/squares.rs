@@ -14,7 +14,7 @@ use std::arch::x86_64::*;
 
 /// [`crate::codec::zfp::arch::Arch::encode`].
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn encode<T: Value>(
     headers: &Headers,
     planes: &[Planes; BATCH],
@@ -27,7 +27,7 @@ pub fn encode<T: Value>(
 }
 
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn encode_block<T: Value>(header: Header, planes: &Planes, budget: usize, coded: &mut BlockBits) {
     coded.clear();
     let mut pen = coded.pen;
@@ -63,7 +63,7 @@ struct Before {
 
 /// The codes of eight planes, of which only `left` are there, two and two together; and their lengths.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn code_eight(words: &[u64; 2], left: __m256i, before: &mut Before) -> ([u64; 4], [u64; 4]) {
     // SAFETY: 16 readable bytes.
     let planes = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
@@ -104,7 +104,7 @@ fn code_eight(words: &[u64; 2], left: __m256i, before: &mut Before) -> ([u64; 4]
 
 /// Of each element and all before it.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn unions(v: __m256i) -> __m256i {
     let v = _mm256_or_si256(v, _mm256_slli_si256::<4>(v));
     let v = _mm256_or_si256(v, _mm256_slli_si256::<8>(v));
@@ -114,7 +114,7 @@ fn unions(v: __m256i) -> __m256i {
 
 /// Bits up to and with the last one-bit, of numbers that a `f32` can hold.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn bit_length(v: __m256i) -> __m256i {
     let exponent = _mm256_srli_epi32::<23>(_mm256_castps_si256(_mm256_cvtepi32_ps(v)));
     let length = _mm256_sub_epi32(exponent, _mm256_set1_epi32(126));
@@ -137,7 +137,7 @@ const POWERS: [u8; 16] = [1, 2, 2, 4, 2, 4, 4, 8, 2, 4, 4, 8, 4, 8, 8, 16];
 
 /// Elements of 16 bits, each one-bit followed by another 1; and the number of one-bits.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn double(v: __m256i) -> (__m256i, __m256i) {
     let half = _mm256_set1_epi32(0x00ff_00ff);
     let v = _mm256_and_si256(_mm256_or_si256(v, _mm256_slli_epi32::<8>(v)), half);
@@ -164,7 +164,7 @@ fn double(v: __m256i) -> (__m256i, __m256i) {
 
 /// Bit strings in 32 bits → two and two of them, one after the other; and their lengths.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn join_halves(codes: __m256i, lengths: __m256i) -> ([u64; 4], [u64; 4]) {
     let low = _mm256_set1_epi64x(0xffff_ffff);
     let first = _mm256_and_si256(lengths, low);
