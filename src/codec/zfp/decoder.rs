@@ -24,38 +24,99 @@ pub fn decode_planes<S: Shape>(
     planes: &mut Planes,
 ) -> usize {
     let size = S::SIZE as u32;
-    let (mut k, mut significant) = (0, 0);
-    if S::DIMS == 1 {
-        (position, k, significant) = line::decode_steps(bytes, position, end, count, planes);
+    let (mut k, mut significant);
+    match S::DIMS {
+        1 => {
+            (position, k, significant) = line::decode_steps(bytes, position, end, count, planes);
+        }
+        2 => {
+            (position, k, significant) =
+                decode_square_pairs(bytes, position, end, count, bmi, planes);
+        }
+        _ => {
+            k = empty_planes(bytes, position, end, count);
+            position += k as usize;
+            significant = 0;
+        }
     }
     while k < count && position < end && significant < size {
         let start = position + significant as usize;
-        let (known, window) = if S::SIZE < 64 {
-            let both = peek(bytes, position);
-            (both, both >> significant)
+        let both = peek(bytes, position);
+        let (known, window, there) = if S::SIZE < 64 || significant < PEEKED / 2 {
+            (both, both >> significant, PEEKED - significant)
         } else {
-            (peek_word(bytes, position), peek(bytes, start))
+            (peek_word(bytes, position), peek(bytes, start), PEEKED)
         };
         let known = known & low_bits(significant);
-        let tail = decode_tail(window, size - significant, bmi);
-        let next = start + tail.length as usize;
+        let mut tail = decode_tail(window, there, size - significant, bmi);
         if tail.length > 64 {
-            let plane;
-            (plane, position, significant) =
-                decode_plane_bitwise::<S>(bytes, position, end, significant);
-            put_plane::<S>(planes, k, plane);
-        } else if next > end {
+            tail = decode_any_tail::<S>(bytes, start, end, significant, bmi);
+        }
+        let next = start + tail.length as usize;
+        if next > end {
             let bits = cut_tail(window, end.saturating_sub(start) as u32, bmi);
             put_plane::<S>(planes, k, known | bits << significant);
             return end;
-        } else {
-            put_plane::<S>(planes, k, known | tail.bits << significant);
-            position = next;
-            significant += tail.reach;
         }
+        put_plane::<S>(planes, k, known | tail.bits << significant);
+        position = next;
+        significant += tail.reach;
         k += 1;
     }
     copy_planes::<S>(bytes, position, end, k, count, planes)
+}
+
+/// How many planes of a block, of which nothing was decoded yet, are surely all zeros.
+#[inline(always)]
+fn empty_planes(bytes: &[u8], position: usize, end: usize, count: u32) -> u32 {
+    let zeros = peek(bytes, position)
+        .trailing_zeros()
+        .min(PEEKED)
+        .min(count);
+    (zeros as usize).min(end.saturating_sub(position)) as u32
+}
+
+/// Decodes planes of a 2-D block two by two, as long as both are whole and not all coefficients are significant.
+/// Returns the position, the next plane and how many coefficients are significant.
+#[inline(always)]
+fn decode_square_pairs(
+    bytes: &[u8],
+    mut position: usize,
+    end: usize,
+    count: u32,
+    bmi: impl Bmi,
+    planes: &mut Planes,
+) -> (usize, u32, u32) {
+    /// The longest code of a plane.
+    const LONGEST: u32 = 32;
+    let mut k = empty_planes(bytes, position, end, count) & !1;
+    position += k as usize;
+    let mut significant = 0;
+    while k + 2 <= count && significant < 16 {
+        let window = peek(bytes, position);
+        let first = decode_tail(window >> significant, PEEKED, 16 - significant, bmi);
+        let length = significant + first.length;
+        let mut rest = window >> length;
+        if length > PEEKED - LONGEST {
+            rest = peek(bytes, position + length as usize);
+        }
+        let reach = significant + first.reach;
+        let second = match 16 - reach {
+            0 => Tail::NONE,
+            room => decode_tail(rest >> reach, PEEKED, room, bmi),
+        };
+        let next = position + (length + reach + second.length) as usize;
+        if next > end {
+            break;
+        }
+        let low = window & low_bits(significant) | first.bits << significant;
+        let high = rest & low_bits(reach) | second.bits << reach;
+        planes[(k / 4) as usize % 64] |= (low | high << 16) << (k % 4 * 16);
+        position = next;
+        significant = reach + second.reach;
+        k += 2;
+    }
+    (position, k, significant)
 }
 
 /// The coefficients of a plane that were not significant before it.
@@ -68,6 +129,12 @@ pub struct Tail {
 }
 
 impl Tail {
+    /// That of a plane whose coefficients were all significant.
+    const NONE: Tail = Tail {
+        bits: 0,
+        length: 0,
+        reach: 0,
+    };
     /// One whose code does not end within the window.
     const LONG: Tail = Tail {
         bits: 0,
@@ -128,7 +195,7 @@ pub fn decode_any_tail<S: Shape>(
     bmi: impl Bmi,
 ) -> Tail {
     let window = peek(bytes, start);
-    let tail = decode_tail(window, S::SIZE as u32 - significant, bmi);
+    let tail = decode_tail(window, PEEKED, S::SIZE as u32 - significant, bmi);
     let left = end.saturating_sub(start);
     if tail.length > 64 {
         let position = start - significant as usize;
@@ -149,11 +216,11 @@ pub fn decode_any_tail<S: Shape>(
     tail
 }
 
-/// Decodes the tail of a plane for `room` coefficients from the [`PEEKED`] bits that follow.
+/// Decodes the tail of a plane for `room` coefficients from the `there` bits that follow.
 #[inline(always)]
-fn decode_tail<B: Bmi>(window: u64, room: u32, bmi: B) -> Tail {
+fn decode_tail<B: Bmi>(window: u64, there: u32, room: u32, bmi: B) -> Tail {
     if !B::EXTRACTS {
-        return decode_ones(window, room);
+        return decode_ones(window, there, room);
     }
     if window & 1 == 0 {
         return Tail {
@@ -173,7 +240,7 @@ fn decode_tail<B: Bmi>(window: u64, room: u32, bmi: B) -> Tail {
     } else {
         length
     };
-    if end >= PEEKED - 1 {
+    if end >= there - 1 {
         return Tail::LONG;
     }
     let bits = bmi.extract(code, !more & low_bits(end));
@@ -193,13 +260,13 @@ fn decode_tail<B: Bmi>(window: u64, room: u32, bmi: B) -> Tail {
 
 /// [`decode_tail`], from one-bit to one-bit.
 #[inline(always)]
-fn decode_ones(window: u64, room: u32) -> Tail {
+fn decode_ones(window: u64, there: u32, room: u32) -> Tail {
     let (mut bits, mut reach, mut length) = (0, 0, 0);
     let mut code = window;
     while code & 1 == 1 {
         let zeros = (code >> 1).trailing_zeros();
         let most = room - 1 - reach;
-        if length + zeros.min(most) + 2 >= PEEKED {
+        if length + zeros.min(most) + 2 >= there {
             return Tail::LONG;
         }
         if zeros >= most {
@@ -274,6 +341,12 @@ fn copy_planes<S: Shape>(
 ) -> usize {
     let mut at = (k * S::SIZE as u32) as usize;
     let until = (count * S::SIZE as u32) as usize;
+    // Whole words are the most of a 3-D block.
+    while S::SIZE == 64 && at + 64 <= until && position + 64 <= end {
+        planes[at / 64 % 64] = peek_word(bytes, position);
+        at += 64;
+        position += 64;
+    }
     while at < until && position < end {
         let bits = (64 - at % 64).min(until - at).min(end - position);
         planes[at / 64] |= (peek_word(bytes, position) & low_bits(bits as u32)) << (at % 64);

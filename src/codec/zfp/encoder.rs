@@ -223,7 +223,12 @@ fn encode_square_pairs(
     words: &mut [u64; BLOCK_WORDS],
     pen: &mut Pen,
 ) -> (u32, u32) {
-    let (mut k, mut significant) = (0, 0);
+    let mut word = planes.word::<Square>(0);
+    // The first planes, if they are all zeros, are a 0 each.
+    let mut k = (word.trailing_zeros() / 16).min(count) & !1;
+    pen.push(words, 0, k);
+    word = word.unbounded_shr(16 * k);
+    let mut significant = 0;
     let mut plane_code = |plane: u64| {
         let known = plane & ((1 << significant) - 1);
         let (code, length, reach) = tail_code(plane >> significant, 16 - significant);
@@ -231,9 +236,8 @@ fn encode_square_pairs(
         significant += reach;
         (known | code << before, before + length)
     };
-    let mut word = 0;
     while k + 2 <= count && pen.position() < budget {
-        if k % 4 == 0 {
+        if k.is_multiple_of(4) {
             word = planes.word::<Square>(k);
         }
         let (first, length) = plane_code(word & 0xffff);

@@ -124,7 +124,7 @@ impl Arch for Scalar {
         for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate() {
             let prepare = |planes: &mut Planes, k: u32| {
                 planes::split::<S>(planes, k, self);
-                k + 32
+                k + 16
             };
             encoder::encode_block::<T, S>(headers.get(i), planes, budget, prepare, coded);
         }
