@@ -1,4 +1,4 @@
-//! The embedded decoder of 2-D and 3-D blocks where bit extraction is quick, four blocks at a time: where a plane
+//! The embedded decoder of 3-D blocks where bit extraction is quick, four blocks at a time: where a plane
 //! ends is a chain of dependent steps, and while one block waits for its own, the others go on.
 //!
 //! See [`crate::codec::zfp::encoder`] for the code.
@@ -10,7 +10,7 @@ use crate::codec::zfp::decoder::decode_any_tail;
 use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::copy_bits;
-use crate::codec::zfp::shape::Shape;
+use crate::codec::zfp::shape::{Cube, Shape};
 use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
 use std::arch::x86_64::*;
@@ -21,7 +21,7 @@ pub const LONGEST: usize = 64 * BLOCK_WORDS;
 /// [`crate::codec::zfp::arch::Arch::decode_batch`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub fn decode<T: Value, S: Shape>(
+pub fn decode<T: Value>(
     bytes: &[u8],
     position: usize,
     block_bits: usize,
@@ -32,9 +32,9 @@ pub fn decode<T: Value, S: Shape>(
     const USUAL: usize = 16 + AFTER;
     const MOST: usize = BLOCK_WORDS + AFTER;
     if block_bits <= 64 * (USUAL - AFTER) {
-        decode_copies::<T, S, USUAL>(bytes, position, block_bits, bmi, headers, planes);
+        decode_copies::<T, USUAL>(bytes, position, block_bits, bmi, headers, planes);
     } else {
-        decode_copies::<T, S, MOST>(bytes, position, block_bits, bmi, headers, planes);
+        decode_copies::<T, MOST>(bytes, position, block_bits, bmi, headers, planes);
     }
 }
 
@@ -44,7 +44,7 @@ const AFTER: usize = 4;
 /// As [`decode`], from copies of the blocks with room for `WORDS` words.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn decode_copies<T: Value, S: Shape, const WORDS: usize>(
+fn decode_copies<T: Value, const WORDS: usize>(
     bytes: &[u8],
     mut position: usize,
     block_bits: usize,
@@ -54,19 +54,19 @@ fn decode_copies<T: Value, S: Shape, const WORDS: usize>(
 ) {
     let mut words = [[0; WORDS]; TOGETHER];
     let planes = planes.as_chunks_mut::<TOGETHER>().0;
-    for (i, planes) in planes.iter_mut().take(S::BATCH / TOGETHER).enumerate() {
+    for (i, planes) in planes.iter_mut().take(Cube::BATCH / TOGETHER).enumerate() {
         for (j, words) in words.iter_mut().enumerate() {
             copy_bits(bytes, position, block_bits, words);
             position += block_bits;
-            headers.set(TOGETHER * i + j, header::<T, S>(words[0]));
+            headers.set(TOGETHER * i + j, header::<T>(words[0]));
         }
         let [a, b, c, d] = planes;
         let block = |j: usize, planes| {
             let count = headers.planes[TOGETHER * i + j] as usize;
-            Block::new::<T, S>(&words[j], block_bits, count, planes)
+            Block::new::<T>(&words[j], block_bits, count, planes)
         };
         let mut blocks = [block(0, a), block(1, b), block(2, c), block(3, d)];
-        decode_together::<S>(&mut blocks, bmi);
+        decode_together(&mut blocks, bmi);
     }
 }
 
@@ -75,12 +75,12 @@ const TOGETHER: usize = 4;
 
 /// The header of a block that begins with `word`.
 #[inline(always)]
-fn header<T: Value, S: Shape>(word: u64) -> Header {
+fn header<T: Value>(word: u64) -> Header {
     let bits = (word & low_bits(T::HEADER_BITS)) as u32;
     let mut header = Header::ZEROS;
     if bits & 1 == 1 {
         header.bits = bits;
-        header.planes = LowestExponent::NONE.planes::<T, S>(header.biased_exponent());
+        header.planes = LowestExponent::NONE.planes::<T, Cube>(header.biased_exponent());
     }
     header
 }
@@ -88,29 +88,29 @@ fn header<T: Value, S: Shape>(word: u64) -> Header {
 /// Decodes all planes of four blocks. (Not inlined: there are too few registers as it is.)
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn decode_together<S: Shape>(blocks: &mut [Block; TOGETHER], bmi: impl Bmi) {
+fn decode_together(blocks: &mut [Block; TOGETHER], bmi: impl Bmi) {
     for block in blocks.iter_mut() {
-        block.lead::<S>();
+        block.lead();
     }
     loop {
-        let stuck = step_together::<S>(blocks);
+        let stuck = step_together(blocks);
         let block = &mut blocks[stuck];
-        if block.goes_on::<S>() {
-            block.step::<S>(bmi);
+        if block.goes_on() {
+            block.step(bmi);
         }
-        if !block.goes_on::<S>() {
+        if !block.goes_on() {
             break;
         }
     }
     for block in blocks {
-        block.finish::<S>(bmi);
+        block.finish(bmi);
     }
 }
 
 /// Decodes short planes, one of each block after the other, until one has no more; returns which.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn step_together<S: Shape>(blocks: &mut [Block; TOGETHER]) -> usize {
+fn step_together(blocks: &mut [Block; TOGETHER]) -> usize {
     let mut places = four!(|i| blocks[i].place);
     let counts = four!(|i| blocks[i].count - blocks[i].k);
     let most = counts[0].min(counts[1]).min(counts[2]).min(counts[3]);
@@ -120,12 +120,12 @@ fn step_together<S: Shape>(blocks: &mut [Block; TOGETHER]) -> usize {
             break counts.iter().position(|&count| count == most).unwrap_or(0);
         }
         for i in 0..TOGETHER {
-            let Some((plane, place)) = short_plane::<S>(blocks[i].words, blocks[i].end, places[i])
+            let Some((plane, place)) = short_plane(blocks[i].words, blocks[i].end, places[i])
             else {
                 break 'short i;
             };
             places[i] = place;
-            blocks[i].put::<S>(done, plane);
+            blocks[i].put(done, plane);
         }
         done += 1;
     };
@@ -148,7 +148,7 @@ struct Place {
 /// leaves some coefficient not significant.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn short_plane<S: Shape>(words: &[u64], end: usize, place: Place) -> Option<(u64, Place)> {
+fn short_plane(words: &[u64], end: usize, place: Place) -> Option<(u64, Place)> {
     let code = word(words, place.position);
     let (length, coefficients) = coefficients(code, place.known);
     let position = place.position + length as usize + 1;
@@ -156,10 +156,6 @@ fn short_plane<S: Shape>(words: &[u64], end: usize, place: Place) -> Option<(u64
         return None;
     }
     let reach = coefficients.count_ones();
-    // (A 3-D block's code is longer then.)
-    if S::SIZE < 64 && reach >= S::SIZE as u32 {
-        return None;
-    }
     let known = _bzhi_u64(u64::MAX, reach);
     Some((_pext_u64(code, coefficients), Place { position, known }))
 }
@@ -208,13 +204,13 @@ struct Block<'a> {
 impl<'a> Block<'a> {
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn new<T: Value, S: Shape>(
+    fn new<T: Value>(
         words: &'a [u64],
         end: usize,
         count: usize,
         planes: &'a mut Planes,
     ) -> Block<'a> {
-        planes[..T::Int::BITS as usize * S::SIZE / 64].fill(0);
+        planes[..T::Int::BITS as usize].fill(0);
         Block {
             words,
             end,
@@ -232,7 +228,7 @@ impl<'a> Block<'a> {
     /// Decodes the first planes, if there are some in which no coefficient but the first is not zero.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn lead<S: Shape>(&mut self) {
+    fn lead(&mut self) {
         const EVEN: u64 = 0x5555_5555_5555_5555;
         // After so many zeros, and with so many more planes, a word has enough bits, and a block enough planes.
         const MOST: u32 = 12;
@@ -247,7 +243,7 @@ impl<'a> Block<'a> {
         let pairs = code >> (zeros + 3);
         let more = ((pairs & !EVEN).trailing_zeros() / 2).min(MOST);
         let bits = _pext_u64(pairs, EVEN) & low_bits(more);
-        self.put_lead::<S>(zeros as usize, bits << 1 | 1);
+        self.put_lead(zeros as usize, bits << 1 | 1);
         self.k = (zeros + 1 + more) as usize;
         self.place = Place {
             position: position + (zeros + 3 + 2 * more) as usize,
@@ -258,62 +254,55 @@ impl<'a> Block<'a> {
     /// Sixteen planes from plane `k` on, each a bit of the first coefficient.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn put_lead<S: Shape>(&mut self, k: usize, bits: u64) {
-        const IN_LOWEST: u64 = 0x0001_0001_0001_0001;
-        let fours = self.planes[k * S::SIZE / 8..].chunks_exact_mut(S::SIZE / 2);
-        for (i, four) in fours.take(4).enumerate() {
-            let bits = bits >> (4 * i);
-            if let Some(words) = four.as_chunks_mut::<32>().0.first_mut() {
-                let bits = _mm256_set1_epi64x(bits as i64);
-                let bits = _mm256_srlv_epi64(bits, _mm256_setr_epi64x(0, 1, 2, 3));
-                let bits = _mm256_and_si256(bits, _mm256_set1_epi64x(1));
-                // SAFETY: 32 writable bytes.
-                unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), bits) };
-            } else if let Some(word) = four.first_chunk_mut() {
-                *word = _pdep_u64(bits, IN_LOWEST).to_le_bytes();
-            }
+    fn put_lead(&mut self, k: usize, bits: u64) {
+        let fours = self.planes[8 * k..].as_chunks_mut::<32>().0;
+        for (i, four) in fours.iter_mut().take(4).enumerate() {
+            let bits = _mm256_set1_epi64x((bits >> (4 * i)) as i64);
+            let bits = _mm256_srlv_epi64(bits, _mm256_setr_epi64x(0, 1, 2, 3));
+            let bits = _mm256_and_si256(bits, _mm256_set1_epi64x(1));
+            // SAFETY: 32 writable bytes.
+            unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), bits) };
         }
     }
 
     /// Whether there are bits of another plane, and it is not its own code.
     #[inline(always)]
-    fn goes_on<S: Shape>(&self) -> bool {
-        let all = low_bits(S::SIZE as u32);
-        self.k < self.count && self.place.position < self.end && self.place.known != all
+    fn goes_on(&self) -> bool {
+        self.k < self.count && self.place.position < self.end && self.place.known != u64::MAX
     }
 
     /// The planes that are left.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn finish<S: Shape>(&mut self, bmi: impl Bmi) {
-        while self.goes_on::<S>() {
-            match short_plane::<S>(self.words, self.end, self.place) {
+    fn finish(&mut self, bmi: impl Bmi) {
+        while self.goes_on() {
+            match short_plane(self.words, self.end, self.place) {
                 Some((plane, place)) => {
-                    self.put::<S>(0, plane);
+                    self.put(0, plane);
                     self.k += 1;
                     self.place = place;
                 }
-                None => self.step::<S>(bmi),
+                None => self.step(bmi),
             }
         }
         // All coefficients are significant, and after the end there are zeros.
         while self.k < self.count && self.place.position < self.end {
-            self.put::<S>(0, word(self.words, self.place.position));
+            self.put(0, word(self.words, self.place.position));
             self.k += 1;
-            self.place.position += S::SIZE;
+            self.place.position += 64;
         }
     }
 
     /// Decodes a plane, whatever its code is.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn step<S: Shape>(&mut self, bmi: impl Bmi) {
+    fn step(&mut self, bmi: impl Bmi) {
         let Place { position, known } = self.place;
         let significant = known.count_ones();
         let start = position + significant as usize;
         let bytes = bytes_of(self.words);
-        let tail = decode_any_tail::<S>(bytes, start, self.end, significant, bmi);
-        self.put::<S>(
+        let tail = decode_any_tail::<Cube>(bytes, start, self.end, significant, bmi);
+        self.put(
             0,
             word(self.words, position) & known | tail.bits << significant,
         );
@@ -326,12 +315,8 @@ impl<'a> Block<'a> {
 
     /// The plane `more` after those so far.
     #[inline(always)]
-    fn put<S: Shape>(&mut self, more: usize, plane: u64) {
+    fn put(&mut self, more: usize, plane: u64) {
         let k = self.k + more;
-        if S::SIZE == 64 {
-            self.planes.as_chunks_mut().0[k % 64] = plane.to_le_bytes();
-        } else {
-            self.planes.as_chunks_mut().0[k % 256] = (plane as u16).to_le_bytes();
-        }
+        self.planes.as_chunks_mut().0[k % 64] = plane.to_le_bytes();
     }
 }

@@ -144,12 +144,12 @@ impl<B: Bmi> Arch for Avx2<B> {
         planes: &mut [Planes; BATCH],
     ) -> bool {
         let usual = T::HEADER_BITS as usize..=fours::LONGEST;
-        if !B::EXTRACTS || S::DIMS == 1 || !usual.contains(&block_bits) {
+        if !B::EXTRACTS || S::DIMS < 3 || !usual.contains(&block_bits) {
             return false;
         }
         // SAFETY: `self` proves that the machine has the instructions.
         unsafe {
-            fours::decode::<T, S>(bytes, position, block_bits, self.bmi(), headers, planes);
+            fours::decode::<T>(bytes, position, block_bits, self.bmi(), headers, planes);
         }
         true
     }

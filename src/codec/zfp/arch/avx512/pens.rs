@@ -6,7 +6,7 @@
 
 use super::bytes::{self, Permutation};
 use super::lifting::transpose8;
-use super::shifts::shld;
+use super::shifts::{shld, sll};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::encoder::{BLOCK_WORDS, BlockBits, Pen};
@@ -125,6 +125,9 @@ impl Pens {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn push(&mut self, pages: &mut Pages, bits: [__m512i; 2], length: [__m512i; 2]) {
+        if pages.most_words == 1 {
+            return self.fill(bits, length);
+        }
         let zero = _mm512_setzero_si512();
         let position = self.position;
         let first = two!(|g| _mm512_or_si512(self.pending[g], shld(bits[g], zero, position[g])));
@@ -139,6 +142,19 @@ impl Pens {
         self.position = next;
     }
 
+    /// As [`Self::push`] if only the first word of each block is needed, which is then always the one being filled.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn fill(&mut self, bits: [__m512i; 2], length: [__m512i; 2]) {
+        for g in 0..2 {
+            let bits = sll(bits[g], self.position[g]);
+            self.pending[g] = _mm512_or_si512(self.pending[g], bits);
+            self.position[g] = _mm512_add_epi64(self.position[g], length[g]);
+        }
+    }
+
     /// As [`Self::push`] for up to 128 bits, low and high ones.
     #[inline]
     #[target_feature(
@@ -151,6 +167,9 @@ impl Pens {
         high: [__m512i; 2],
         length: [__m512i; 2],
     ) {
+        if pages.most_words == 1 {
+            return self.fill(low, length);
+        }
         let zero = _mm512_setzero_si512();
         let position = self.position;
         let first = two!(|g| _mm512_or_si512(self.pending[g], shld(low[g], zero, position[g])));
@@ -249,7 +268,9 @@ impl<'a> Pages<'a> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn finish(mut self, pens: &Pens, paper: &mut impl Paper) {
-        self.pick(paper);
+        if self.count > 0 {
+            self.pick(paper);
+        }
         let mut position = [[0; LANES]; 2];
         let mut pending = [[0; LANES]; 2];
         for g in 0..2 {
@@ -261,7 +282,11 @@ impl<'a> Pages<'a> {
                 let block = LANES * g + i;
                 let position = position[g][lane] as usize;
                 let pen = Pen {
-                    at: position / 64,
+                    at: if self.most_words == 1 {
+                        0
+                    } else {
+                        position / 64
+                    },
                     pending: pending[g][lane],
                     fill: position as u32 % 64,
                 };
