@@ -64,11 +64,7 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
 ) -> Pens {
     let groups = planes.as_chunks().0;
     let mut rows = [[[0; LANES]; 8]; 2];
-    let mut state = State {
-        significant: [_mm512_setzero_si512(); 2],
-        wide: false,
-        long: false,
-    };
+    let mut state = State::start();
     for eight in (0..T::Int::BITS).step_by(8) {
         if eight >= most || pens.are_done() {
             return pens;
@@ -117,13 +113,33 @@ fn load(words: &[u64; LANES]) -> __m512i {
 
 /// What is known of the blocks after some planes.
 struct State {
-    /// Coefficients that are significant.
-    significant: [__m512i; 2],
+    /// One more than the coefficients that are significant.
+    after: [__m512i; 2],
+    /// The bit of the first coefficient that is not.
+    first: [__m512i; 2],
     /// Some tail was of more than 16 coefficients, and another may be.
     wide: bool,
     /// Some plane's code was of more than 64 bits, and another's may be. (Which it is changes from plane to plane; to
     /// ask each time takes longer than to do too much, as nobody can foresee the answer.)
     long: bool,
+    /// All coefficients are significant.
+    closed: bool,
+}
+
+impl State {
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn start() -> State {
+        State {
+            after: [_mm512_set1_epi64(1); 2],
+            first: [_mm512_set1_epi64(1); 2],
+            wide: false,
+            long: false,
+            closed: false,
+        }
+    }
 }
 
 /// One plane of each block.
@@ -140,31 +156,6 @@ fn encode_plane<T: Value, P: Paper, const COUNTED: bool>(
     paper: &mut P,
 ) {
     pages.make_room(paper);
-    let one = _mm512_set1_epi64(1);
-    let size = _mm512_set1_epi64(64);
-    let before = state.significant;
-    let now = two!(|g| {
-        let reach = _mm512_sub_epi64(size, _mm512_lzcnt_epi64(plane[g]));
-        _mm512_max_epi32(before[g], reach)
-    });
-    state.significant = now;
-    let last = _mm512_set1_epi64(i64::MIN);
-    let rest = two!(|g| srl(_mm512_andnot_si512(last, plane[g]), before[g]));
-    let ones = two!(|g| _mm512_popcnt_epi64(rest[g]));
-    let end = two!(|g| _mm512_add_epi64(now[g], ones[g]));
-    let length = two!(|g| {
-        let next = _mm512_add_epi64(now[g], one);
-        _mm512_add_epi64(_mm512_min_epi32(next, size), ones[g])
-    });
-    let after = two!(|g| _mm512_add_epi64(before[g], one));
-    let Tail { low, high } = tails::<T, P, COUNTED>(rest, before, after, &mut state.wide);
-    // The 1 ahead, and the one that is none.
-    let first = two!(|g| sll(one, before[g]));
-    let known = two!(|g| _mm512_sub_epi64(first[g], one));
-    let tail = two!(|g| sll(low[g], after[g]));
-    let code = two!(|g| _mm512_ternarylogic_epi64::<A_AND_B_OR_C>(plane[g], known[g], tail[g]));
-    let closing = two!(|g| sll(one, end[g]));
-    let code = two!(|g| _mm512_ternarylogic_epi64::<XOR>(code[g], first[g], closing[g]));
     let of = |v: [__m512i; 2]| {
         if COUNTED {
             two!(|g| _mm512_maskz_mov_epi64(coded[g], v[g]))
@@ -172,6 +163,31 @@ fn encode_plane<T: Value, P: Paper, const COUNTED: bool>(
             v
         }
     };
+    let size = _mm512_set1_epi64(64);
+    if state.closed {
+        pens.push(pages, of(plane), of([size; 2]));
+        return;
+    }
+    let one = _mm512_set1_epi64(1);
+    let (after, first) = (state.after, state.first);
+    let next = two!(|g| {
+        let reach = _mm512_sub_epi64(_mm512_set1_epi64(65), _mm512_lzcnt_epi64(plane[g]));
+        _mm512_max_epi32(after[g], reach)
+    });
+    let now = two!(|g| _mm512_sub_epi64(next[g], one));
+    state.after = next;
+    state.first = two!(|g| sll(one, now[g]));
+    // (Twice the plane, without the last coefficient.)
+    let rest = two!(|g| srl(_mm512_add_epi64(plane[g], plane[g]), after[g]));
+    let ones = two!(|g| _mm512_popcnt_epi64(rest[g]));
+    let length = two!(|g| _mm512_add_epi64(_mm512_min_epi32(next[g], size), ones[g]));
+    let Tail { low, high } = tails::<T, P, COUNTED>(rest, after, &mut state.wide);
+    // The 1 ahead, which is `first`, and the one that is none.
+    let known = two!(|g| _mm512_sub_epi64(first[g], one));
+    let tail = two!(|g| sll(low[g], after[g]));
+    let code = two!(|g| _mm512_ternarylogic_epi64::<A_AND_B_OR_C>(plane[g], known[g], tail[g]));
+    let closing = two!(|g| sll(state.first[g], ones[g]));
+    let code = two!(|g| _mm512_ternarylogic_epi64::<XOR>(code[g], first[g], closing[g]));
     if !state.long {
         let longest = _mm512_max_epi32(length[0], length[1]);
         state.long = _mm512_cmpgt_epi32_mask(longest, size) != 0;
@@ -181,15 +197,15 @@ fn encode_plane<T: Value, P: Paper, const COUNTED: bool>(
         return;
     }
     let high = two!(|g| {
-        let tail = srl(low[g], _mm512_sub_epi64(_mm512_set1_epi64(63), before[g]));
+        let tail = srl(low[g], _mm512_sub_epi64(size, after[g]));
         let high = _mm512_or_si512(high[g], tail);
         let open = _mm512_cmplt_epi64_mask(now[g], size);
-        let closing = sll(one, _mm512_sub_epi64(end[g], size));
+        let end = _mm512_add_epi64(now[g], ones[g]);
+        let closing = sll(one, _mm512_sub_epi64(end, size));
         _mm512_mask_xor_epi64(high, open, high, closing)
     });
     pens.push_two(pages, of(code), of(high), of(length));
-    // Of one coefficient, the last, there is no tail.
-    state.long = are_below(before, 63);
+    state.closed = !are_below(now, 64);
 }
 
 /// Tails, each one-bit followed by another 1: the first 64 bits, and those after them.
@@ -205,7 +221,6 @@ struct Tail {
 )]
 fn tails<T: Value, P: Paper, const COUNTED: bool>(
     rest: [__m512i; 2],
-    before: [__m512i; 2],
     after: [__m512i; 2],
     wide: &mut bool,
 ) -> Tail {
@@ -223,7 +238,8 @@ fn tails<T: Value, P: Paper, const COUNTED: bool>(
             high,
         };
     }
-    *wide = are_below(before, 48);
+    // Of less there is no such tail.
+    *wide = are_below(after, 49);
     let mut low = two!(|g| double32(rest[g]));
     if _mm512_test_epi64_mask(any, _mm512_set1_epi64(!0xffff_ffff)) != 0 {
         let half = _mm512_set1_epi64(32);
