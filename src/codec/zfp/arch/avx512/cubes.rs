@@ -9,7 +9,7 @@
 //! one is longer is each register's doubled by itself.
 
 use super::columns;
-use super::doubling::{double16, double32};
+use super::doubling::{double16, double32, spread32};
 use super::pens::{self, Kept, LANES, Pages, Paper, Pens};
 use super::shifts::{sll, srl};
 use crate::codec::zfp::Value;
@@ -79,7 +79,12 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
                 }
             }
         }
-        for i in 0..8 {
+        let lead = if COUNTED || eight > 0 {
+            0
+        } else {
+            encode_lead(&rows, &mut state, &mut pens, pages)
+        };
+        for i in lead..8 {
             let k = eight + i;
             if k >= most || pens.are_done() {
                 return pens;
@@ -140,6 +145,54 @@ impl State {
             closed: false,
         }
     }
+}
+
+/// The first planes, as long as no coefficient but the first is in any; returns how many those are. Before the first
+/// coefficient is significant each is a 0; that one is 1, 1 and 0; after it each is its bit and a 0.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn encode_lead(
+    rows: &[[[u64; LANES]; 8]; 2],
+    state: &mut State,
+    pens: &mut Pens,
+    pages: &mut Pages,
+) -> u32 {
+    let one = _mm512_set1_epi64(1);
+    let mut bits = [_mm512_setzero_si512(); 2];
+    let mut count = 0;
+    while count < 8 {
+        let plane = two!(|g| load(&rows[g][count as usize]));
+        let any = _mm512_or_si512(plane[0], plane[1]);
+        if _mm512_test_epi64_mask(any, _mm512_set1_epi64(!1)) != 0 {
+            break;
+        }
+        let k = _mm512_set1_epi64(count.into());
+        bits = two!(|g| _mm512_or_si512(bits[g], sll(plane[g], k)));
+        count += 1;
+    }
+    if count == 0 {
+        return 0;
+    }
+    let some = two!(|g| _mm512_test_epi64_mask(bits[g], bits[g]));
+    let zeros = two!(|g| {
+        let below = _mm512_andnot_si512(bits[g], _mm512_sub_epi64(bits[g], one));
+        _mm512_popcnt_epi64(below)
+    });
+    let code = two!(|g| {
+        let later = spread32(srl(bits[g], _mm512_add_epi64(zeros[g], one)));
+        let code = _mm512_or_si512(_mm512_slli_epi64::<3>(later), _mm512_set1_epi64(0b011));
+        sll(code, zeros[g])
+    });
+    let length = two!(|g| {
+        let most = _mm512_set1_epi64((2 * count + 1).into());
+        _mm512_mask_sub_epi64(_mm512_set1_epi64(count.into()), some[g], most, zeros[g])
+    });
+    pens.push(pages, code, length);
+    state.after = two!(|g| _mm512_mask_add_epi64(one, some[g], one, one));
+    state.first = state.after;
+    count
 }
 
 /// One plane of each block.

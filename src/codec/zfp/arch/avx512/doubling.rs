@@ -1,4 +1,4 @@
-//! Bits of many lanes at once, each one-bit followed by another 1: four bits at a time by a table in a register; the
+//! Bits of many lanes at once, each one-bit followed by another 1, or each bit by a 0: four bits at a time by a table in a register; the
 //! pieces are then joined two by two.
 
 use crate::codec::zfp::encoder;
@@ -104,4 +104,16 @@ fn shl64(bits: __m512i, count: __m512i) -> __m512i {
 )]
 pub fn shl32(bits: __m512i, count: __m512i) -> __m512i {
     _mm512_rolv_epi32(bits, count)
+}
+
+/// The low 32 bits of each lane, each followed by a 0.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn spread32(bits: __m512i) -> __m512i {
+    let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
+    let nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f));
+    let spread = _mm_setr_epi8(0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85);
+    _mm512_shuffle_epi8(_mm512_broadcast_i32x4(spread), nibbles)
 }
