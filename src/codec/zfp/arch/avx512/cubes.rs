@@ -35,13 +35,12 @@ pub fn encode<T: Value>(
     let mut pages = Pages::new(budget, &mut kept);
     let counts = two!(|g| pens::widen(&headers.planes.as_chunks().0[g]));
     let most = headers.most_planes();
-    // At fixed rate every block has all planes; those of a block of zeros are zeros, which may well follow its header.
-    let all = headers
-        .planes
-        .iter()
-        .zip(&headers.bits)
-        .all(|(&count, &bits)| bits == 0 || count == T::Int::BITS);
-    let pens = if all && budget != usize::MAX {
+    // At fixed rate every block that is coded has all planes. Those of others are zeros, if they are from `columns`, and
+    // may then well follow the header.
+    let is_whole =
+        |(&count, &bits): (&u32, &u32)| count == T::Int::BITS || (bits == 0 && T::Int::BITS == 32);
+    let are_whole = headers.planes.iter().zip(&headers.bits).all(is_whole);
+    let pens = if are_whole && budget != usize::MAX {
         encode_planes::<T, _, false>(planes, counts, most, pens, &mut pages, paper)
     } else {
         encode_planes::<T, _, true>(planes, counts, most, pens, &mut pages, paper)
