@@ -296,6 +296,107 @@ fn clear<S: Shape>(planes: &mut [[Planes; LANES]; 2], k: usize, end: usize) {
     }
 }
 
+/// The first planes of 3-D blocks, as long as no coefficient but the first is in any, up to eight. In the code of a
+/// block, zeros are planes of nothing; then comes 1, 1 and 0, the plane in which the first coefficient becomes
+/// significant; then for each plane its bit and a 0.
+struct Lead {
+    count: usize,
+    /// The zeros of each,
+    zeros: [__m512i; 2],
+    /// whether its first coefficient is significant after these planes,
+    some: [__mmask8; 2],
+    /// and the bits they take.
+    length: [__m512i; 2],
+}
+
+/// More than the bits of the longest lead.
+const LEAD_BITS: i64 = 24;
+
+impl Lead {
+    /// That of the blocks of `active`, of at most `most` planes, from the first bits of their code.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn of(code: [__m512i; 2], active: [__mmask8; 2], most: usize) -> Lead {
+        let one = _mm512_set1_epi64(1);
+        let eight = _mm512_set1_epi64(8);
+        let zeros = two!(|g| trailing_zeros(code[g]));
+        let counts = two!(|g| {
+            let rest = _mm512_srlv_epi64(code[g], zeros[g]);
+            let begins = _mm512_and_si512(rest, _mm512_set1_epi64(0b111));
+            let begins = _mm512_cmpeq_epi64_mask(begins, _mm512_set1_epi64(0b011));
+            // A 1 after a plane's bit says that there is more in it.
+            let odd = _mm512_set1_epi64(0xaaaa_aaaa_aaaa_aaaau64 as i64);
+            let more = _mm512_and_si512(_mm512_srli_epi64::<3>(rest), odd);
+            let pairs = _mm512_srli_epi64::<1>(trailing_zeros(more));
+            _mm512_mask_add_epi64(zeros[g], begins, _mm512_add_epi64(zeros[g], one), pairs)
+        });
+        let fewest = two!(|g| _mm512_mask_mov_epi64(eight, active[g], counts[g]));
+        let fewest = _mm512_min_epu64(_mm512_min_epu64(fewest[0], fewest[1]), eight);
+        let count = most.min(_mm512_reduce_min_epu64(fewest) as usize);
+        let all = _mm512_set1_epi64(count as i64);
+        let some = two!(|g| _mm512_mask_cmplt_epi64_mask(active[g], zeros[g], all));
+        let length = two!(|g| {
+            let most = _mm512_set1_epi64(2 * count as i64 + 1);
+            let length = _mm512_mask_sub_epi64(all, some[g], most, zeros[g]);
+            _mm512_maskz_mov_epi64(active[g], length)
+        });
+        Lead {
+            count,
+            zeros,
+            some,
+            length,
+        }
+    }
+
+    /// Writes eight planes of each block, of which so many as there are will do.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn write(&self, code: [__m512i; 2], planes: &mut [[Planes; LANES]; 2]) {
+        if self.count == 0 {
+            return;
+        }
+        let one = _mm512_set1_epi64(1);
+        // With zeros before it the bit of plane `k` is bit `2 k + 1 - zeros`; and so is a zero before those.
+        let places = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+        for (g, planes) in planes.iter_mut().enumerate() {
+            let (code, zeros) = (lanes(code[g]), lanes(self.zeros[g]));
+            for (planes, (code, zeros)) in planes.iter_mut().zip(code.into_iter().zip(zeros)) {
+                let place = _mm512_sub_epi64(places, _mm512_set1_epi64(zeros as i64));
+                let bits = _mm512_srlv_epi64(_mm512_set1_epi64(code as i64), place);
+                let bits = _mm512_and_si512(bits, one);
+                let eight = &mut planes.as_chunks_mut::<8>().0[0];
+                // SAFETY: 64 writable bytes.
+                unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), bits) };
+            }
+        }
+    }
+}
+
+/// 64 where there is none.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn trailing_zeros(bits: __m512i) -> __m512i {
+    let below = _mm512_add_epi64(bits, _mm512_set1_epi64(-1));
+    _mm512_popcnt_epi64(_mm512_andnot_si512(bits, below))
+}
+
+/// Whether there are so many bits from `position` on before `limit`.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn all_have(bits: i64, position: [__m512i; 2], limit: [__m512i; 2]) -> bool {
+    let after = two!(|g| _mm512_add_epi64(position[g], _mm512_set1_epi64(bits)));
+    let [a, b] = two!(|g| _mm512_cmpgt_epi64_mask(after[g], limit[g]));
+    a | b == 0
+}
+
 /// Decodes planes as long as each block's is whole and within one window of what is loaded, and leaves
 /// coefficients that are not significant. Returns how many.
 #[inline]
@@ -319,9 +420,17 @@ fn short_steps<S: Shape, const R: usize>(
     let most = groups[0].fewest().min(groups[1].fewest()).saturating_sub(1) as usize;
     let mut position = two!(|g| groups[g].at.position);
     let mut significant = two!(|g| groups[g].at.significant);
-    let mut k = 0;
     if active[0] | active[1] == 0 {
         return 0;
+    }
+    let mut k = 0;
+    if S::SIZE == 64 && all_have(LEAD_BITS, position, limit) {
+        let code = two!(|g| groups[g].code.masked_window(active[g], position[g]));
+        let lead = Lead::of(code, active, most);
+        position = two!(|g| _mm512_add_epi64(position[g], lead.length[g]));
+        significant = two!(|g| _mm512_maskz_mov_epi64(lead.some[g], one));
+        lead.write(code, planes);
+        k = lead.count;
     }
     while k < most {
         // (Nothing where there is no block.)
