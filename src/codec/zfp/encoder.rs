@@ -121,6 +121,17 @@ const fn doubled() -> [u32; 256] {
     table
 }
 
+/// A nibble's bits, each one-bit followed by another 1.
+pub static DOUBLED_NIBBLES: [u8; 16] = {
+    let mut table = [0; 16];
+    let mut nibble = 0;
+    while nibble < 16 {
+        table[nibble] = DOUBLED[nibble] as u8;
+        nibble += 1;
+    }
+    table
+};
+
 /// A block's planes, made as they are needed.
 pub struct Supply<'a, P> {
     planes: &'a mut Planes,

@@ -43,9 +43,9 @@ impl Limits {
     }
 }
 
-/// Bit planes on whole cache lines: stores across two of them are slow.
+/// Something on whole cache lines: stores across two of them are slow.
 #[repr(align(64))]
-struct Aligned([Planes; BATCH]);
+pub struct Aligned<T>(pub T);
 
 /// Blocks to encode.
 pub struct EncodeTask<T> {
@@ -91,6 +91,9 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     let mut planes = Aligned([[0; 64]; BATCH]);
     let mut coded = [const { BlockBits::EMPTY }; BATCH];
     let budget = limits.block_bits.unwrap_or(usize::MAX);
+    // Where every block is whole words, and not longer than one can be.
+    let are_words = |bits: &usize| bits.is_multiple_of(64) && *bits <= 64 * BLOCK_WORDS;
+    let words_of_block = limits.block_bits.filter(are_words).map(|bits| bits / 64);
     let mut nonfinite = 0;
     let in_batch = |batch: usize| range.end.saturating_sub(batch).min(A::blocks::<S>());
     let mut places = Places::default();
@@ -104,15 +107,11 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
         if let Some(quiet) = limits.quiet {
             headers.silence(quiet + T::BIAS);
         }
-        let whole = limits
-            .block_bits
-            .filter(|bits| bits.is_multiple_of(64) && count == A::blocks::<S>());
-        if let Some(bits) = whole
-            && bits <= 64 * BLOCK_WORDS
-            && let Some(words) = writer.next_words(count * bits / 64)
+        if let Some(length) = words_of_block.filter(|_| count == A::blocks::<S>())
+            && let Some(words) = writer.next_words(count * length)
             && arch.encode_words::<T, S>(&headers, &mut planes.0, words)
         {
-            writer.skip(count * bits / 64);
+            writer.skip(count * length);
             continue;
         }
         arch.encode::<T, S>(&headers, &mut planes.0, budget, &mut coded);

@@ -121,16 +121,6 @@ fn bit_length(v: __m256i) -> __m256i {
     _mm256_max_epi32(length, _mm256_setzero_si256())
 }
 
-/// Four bits, each one-bit followed by another 1.
-const DOUBLED: [u8; 16] = {
-    let mut table = [0; 16];
-    let mut nibble = 0;
-    while nibble < 16 {
-        table[nibble] = encoder::DOUBLED[nibble] as u8;
-        nibble += 1;
-    }
-    table
-};
 /// One-bits of four bits, and 2 to the power of that.
 const ONES: [u8; 16] = [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4];
 const POWERS: [u8; 16] = [1, 2, 2, 4, 2, 4, 4, 8, 2, 4, 4, 8, 4, 8, 8, 16];
@@ -148,7 +138,11 @@ fn double(v: __m256i) -> (__m256i, __m256i) {
         let table = unsafe { _mm_loadu_si128(table.as_ptr().cast()) };
         _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), nibbles)
     };
-    let (codes, ones, powers) = (table(&DOUBLED), table(&ONES), table(&POWERS));
+    let (codes, ones, powers) = (
+        table(&encoder::DOUBLED_NIBBLES),
+        table(&ONES),
+        table(&POWERS),
+    );
     // (There is no shift of 16 bits by as many different counts.)
     let low = _mm256_set1_epi16(0xff);
     let upper = _mm256_mullo_epi16(_mm256_srli_epi16::<8>(codes), _mm256_and_si256(powers, low));

@@ -4,6 +4,7 @@
 //! Planes come out in the order of [`crate::codec::zfp::planes`]: the most significant first.
 
 use super::lifting::{transpose_elements, transpose_lanes, transpose8};
+use super::registers;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Shape, Square};
@@ -216,7 +217,7 @@ fn store_cube(v: __m512i, at: usize, planes: &mut Planes) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn load_cube(planes: &Planes, at: usize) -> __m512i {
+pub fn load_cube(planes: &Planes, at: usize) -> __m512i {
     let eight: &[u64; 8] = &planes.as_chunks().0[at / 8];
     // SAFETY: 64 readable bytes.
     unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) }
@@ -228,12 +229,7 @@ fn load_cube(planes: &Planes, at: usize) -> __m512i {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn store_squares(v: __m512i, at: usize, planes: &mut [Planes; 4]) {
-    let lanes = [
-        _mm512_castsi512_si128(v),
-        _mm512_extracti32x4_epi32::<1>(v),
-        _mm512_extracti32x4_epi32::<2>(v),
-        _mm512_extracti32x4_epi32::<3>(v),
-    ];
+    let lanes = registers::lanes_of(v);
     for (lane, planes) in lanes.into_iter().zip(planes) {
         let pair: &mut [u64; 2] = &mut planes.as_chunks_mut().0[at / 2];
         // SAFETY: 16 writable bytes.
@@ -245,15 +241,13 @@ fn store_squares(v: __m512i, at: usize, planes: &mut [Planes; 4]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn load_pairs(planes: &[Planes; 4], at: usize) -> __m512i {
-    let [a, b, c, d] = four!(|block| {
+pub fn load_pairs(planes: &[Planes; 4], at: usize) -> __m512i {
+    let lanes = four!(|block| {
         let pair: &[u64; 2] = &planes[block].as_chunks().0[at / 2];
         // SAFETY: 16 readable bytes.
         unsafe { _mm_loadu_si128(pair.as_ptr().cast()) }
     });
-    let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
-    let v = _mm512_inserti32x4::<2>(v, c);
-    _mm512_inserti32x4::<3>(v, d)
+    registers::of_lanes(lanes)
 }
 
 /// Element-wise coefficients of 32 bits → bytes of equal significance, the top ones first.

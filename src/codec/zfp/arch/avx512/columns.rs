@@ -10,7 +10,9 @@
 
 use super::bytes::{bits_of_bytes, to_negabinary32};
 use super::lifting::{lift32, transpose_elements};
+use super::registers::{Row, load, store};
 use super::single::{SCALE, largest_of, load_long, scale_exponents};
+use super::words::block_of_lane;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
@@ -18,15 +20,7 @@ use crate::codec::zfp::shape::{Cube, Shape};
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-/// 64 bytes.
-type Row = [u64; 8];
-
-/// The row of 64 bytes of a column, as it is before the last lifting step.
-const fn lifted(column: usize) -> usize {
-    column
-}
-
-/// The row of a column by its place in coding order, from the last lifting step on.
+/// The row of a column by its place in coding order, from the last lifting step on. Before that it is its own.
 const fn coded(position: usize) -> usize {
     64 + position
 }
@@ -55,9 +49,7 @@ pub fn forward(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> 
     lift_slices(&slab, largest, rows);
     lift_between_slices(rows);
     gather_bits(rows);
-    // Block `4 e + l` is element `e` of lane `l`.
-    let blocks = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    _mm512_permutexvar_epi32(blocks, largest)
+    _mm512_permutexvar_epi32(block_of_lane(), largest)
 }
 
 /// The values of sixteen blocks that are not in a row: sixteen rows of them.
@@ -142,7 +134,7 @@ fn lift_slices(slab: &Slab, largest: __m512i, rows: &mut [Row]) {
         for x in 0..4 {
             let v = lift32(four!(|y| v[y][x]));
             for y in 0..4 {
-                store(v[y], &mut rows[lifted(16 * z + 4 * y + x)]);
+                store(v[y], &mut rows[16 * z + 4 * y + x]);
             }
         }
     }
@@ -200,7 +192,7 @@ impl Scale {
 )]
 fn lift_between_slices(rows: &mut [Row]) {
     for column in 0..16 {
-        let v = lift32(four!(|z| load(&rows[lifted(16 * z + column)])));
+        let v = lift32(four!(|z| load(&rows[16 * z + column])));
         for z in 0..4 {
             let position = POSITION[16 * z + column];
             store(to_negabinary32(v[z]), &mut rows[coded(position.into())]);
@@ -307,22 +299,4 @@ fn unpack32(a: __m512i, b: __m512i) -> [__m512i; 2] {
 )]
 fn unpack64(a: __m512i, b: __m512i) -> [__m512i; 2] {
     [_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)]
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn load(row: &Row) -> __m512i {
-    // SAFETY: 64 readable bytes.
-    unsafe { _mm512_loadu_si512(row.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn store(v: __m512i, row: &mut Row) {
-    // SAFETY: 64 writable bytes.
-    unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), v) }
 }

@@ -10,8 +10,9 @@
 
 use super::columns;
 use super::doubling::{double16, double32, spread32};
-use super::pens::{self, Kept, LANES, Pages, Paper, Pens};
-use super::shifts::{sll, srl};
+use super::pens::{self, Kept, Pages, Paper, Pens};
+use super::registers::{Row, load, store};
+use super::shifts::{sll, srl, trailing_zeros};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::planes::Planes;
@@ -62,7 +63,7 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
     paper: &mut P,
 ) -> Pens {
     let groups = planes.as_chunks().0;
-    let mut rows = [[[0; LANES]; 8]; 2];
+    let mut rows: [[Row; 8]; 2] = Default::default();
     let mut state = State::start();
     for eight in (0..T::Int::BITS).step_by(8) {
         if eight >= most || pens.are_done() {
@@ -73,8 +74,7 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
         } else {
             for (rows, group) in rows.iter_mut().zip(groups) {
                 for (row, v) in rows.iter_mut().zip(pens::turn(group, eight as usize)) {
-                    // SAFETY: 64 writable bytes.
-                    unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), v) }
+                    store(v, row);
                 }
             }
         }
@@ -104,15 +104,6 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
         }
     }
     pens
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn load(words: &[u64; LANES]) -> __m512i {
-    // SAFETY: 64 readable bytes.
-    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
 /// What is known of the blocks after some planes.
@@ -152,12 +143,7 @@ impl State {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn encode_lead(
-    rows: &[[[u64; LANES]; 8]; 2],
-    state: &mut State,
-    pens: &mut Pens,
-    pages: &mut Pages,
-) -> u32 {
+fn encode_lead(rows: &[[Row; 8]; 2], state: &mut State, pens: &mut Pens, pages: &mut Pages) -> u32 {
     let one = _mm512_set1_epi64(1);
     let mut bits = [_mm512_setzero_si512(); 2];
     let mut count = 0;
@@ -175,10 +161,7 @@ fn encode_lead(
         return 0;
     }
     let some = two!(|g| _mm512_test_epi64_mask(bits[g], bits[g]));
-    let zeros = two!(|g| {
-        let below = _mm512_andnot_si512(bits[g], _mm512_sub_epi64(bits[g], one));
-        _mm512_popcnt_epi64(below)
-    });
+    let zeros = two!(|g| trailing_zeros(bits[g]));
     let code = two!(|g| {
         let later = spread32(srl(bits[g], _mm512_add_epi64(zeros[g], one)));
         let code = _mm512_or_si512(_mm512_slli_epi64::<3>(later), _mm512_set1_epi64(0b011));
@@ -267,6 +250,8 @@ struct Tail {
     high: [__m512i; 2],
 }
 
+/// Doubles tails. (Nothing in it depends on its types; but what is called from one place only is put there by the
+/// compiler, and so it is with [`encode_plane`].)
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"

@@ -1,7 +1,7 @@
-//! Bits of many lanes at once, each one-bit followed by another 1, or each bit by a 0: four bits at a time by a table in a register; the
-//! pieces are then joined two by two.
+//! Bits of many lanes at once, each one-bit followed by another 1, or each bit by a 0: four bits at a time by a table
+//! in a register; pieces of different lengths are then joined two by two.
 
-use crate::codec::zfp::encoder;
+use crate::codec::zfp::encoder::DOUBLED_NIBBLES;
 use std::arch::x86_64::*;
 
 /// The low 16 bits of each 32, each one-bit followed by another 1.
@@ -22,23 +22,20 @@ pub fn double16(bits: __m512i) -> __m512i {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn double32(bits: __m512i) -> __m512i {
-    let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
-    let nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f));
-    let (codes, lengths) = double4(nibbles);
+    let (codes, lengths) = double4(nibbles32(bits));
     let (codes, lengths) = join_bytes(codes, lengths);
     join_halves(codes, lengths).0
 }
 
-/// Nibbles, each one-bit followed by another 1.
-static DOUBLED: [u8; 16] = {
-    let mut table = [0; 16];
-    let mut nibble = 0;
-    while nibble < 16 {
-        table[nibble] = encoder::DOUBLED[nibble] as u8;
-        nibble += 1;
-    }
-    table
-};
+/// The nibbles of the low 32 bits of each lane, a byte each.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn nibbles32(bits: __m512i) -> __m512i {
+    let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
+    _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f))
+}
 
 /// Bytes below 16, each one-bit followed by another 1; and the lengths that gives, from 4 to 8.
 #[inline]
@@ -48,7 +45,7 @@ static DOUBLED: [u8; 16] = {
 pub fn double4(nibbles: __m512i) -> (__m512i, __m512i) {
     let lengths = _mm_setr_epi8(4, 5, 5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8);
     // SAFETY: 16 readable bytes.
-    let codes = unsafe { _mm_loadu_si128(DOUBLED.as_ptr().cast()) };
+    let codes = unsafe { _mm_loadu_si128(DOUBLED_NIBBLES.as_ptr().cast()) };
     (
         _mm512_shuffle_epi8(_mm512_broadcast_i32x4(codes), nibbles),
         _mm512_shuffle_epi8(_mm512_broadcast_i32x4(lengths), nibbles),
@@ -112,8 +109,6 @@ pub fn shl32(bits: __m512i, count: __m512i) -> __m512i {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn spread32(bits: __m512i) -> __m512i {
-    let nibbles = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x1c18_1410_0c08_0400), bits);
-    let nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f));
     let spread = _mm_setr_epi8(0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85);
-    _mm512_shuffle_epi8(_mm512_broadcast_i32x4(spread), nibbles)
+    _mm512_shuffle_epi8(_mm512_broadcast_i32x4(spread), nibbles32(bits))
 }

@@ -1,7 +1,7 @@
 //! Bit planes → coefficients of 32 bits: transpose 8×8 bits at a time, and bring the bytes of each coefficient
 //! together, in as many steps as there are planes for.
 
-use super::bytes::{Permutation, bytes_of_bits, whole_planes};
+use super::bytes::{Permutation, bytes_of_bits, load_cube, load_pairs, whole_planes};
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Shape, Square};
 use std::arch::x86_64::*;
@@ -12,11 +12,7 @@ use std::arch::x86_64::*;
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_cube(planes: &Planes, count: u32) -> [__m512i; 4] {
-    CUBE.join(count, |i| {
-        let eight: &[u64; 8] = &planes.as_chunks().0[i];
-        // SAFETY: 64 readable bytes.
-        unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) }
-    })
+    CUBE.join(count, |i| load_cube(planes, 8 * i))
 }
 
 /// Coefficients of four 2-D blocks: (y), blocks in lanes, x in elements.
@@ -25,16 +21,7 @@ pub fn join_cube(planes: &Planes, count: u32) -> [__m512i; 4] {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn join_squares(planes: &[Planes; 4], count: u32) -> [__m512i; 4] {
-    SQUARE.join(count, |i| {
-        let [a, b, c, d] = four!(|block| {
-            let pair: &[u64; 2] = &planes[block].as_chunks().0[i];
-            // SAFETY: 16 readable bytes.
-            unsafe { _mm_loadu_si128(pair.as_ptr().cast()) }
-        });
-        let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
-        let v = _mm512_inserti32x4::<2>(v, c);
-        _mm512_inserti32x4::<3>(v, d)
-    })
+    SQUARE.join(count, |i| load_pairs(planes, 2 * i))
 }
 
 static CUBE: Join = Join::new(8, &cube_places());

@@ -4,7 +4,8 @@
 //! See [`crate::codec::zfp::encoder`] for the code.
 
 use super::doubling::{join_bytes, join_halves};
-use super::pens::{self, Kept, LANES, Pages, Paper, Pens};
+use super::pens::{self, Kept, Pages, Paper, Pens};
+use super::registers::load;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::line;
@@ -36,8 +37,8 @@ pub fn encode<T: Value>(
         }
         pages.make_room(paper);
         let [(a, length_a, first), (b, length_b, second)] = two!(|g| {
-            let words: &[u64; LANES] = &planes[g].as_chunks().0[k as usize / 16];
-            let words = pens::in_lanes(words);
+            let words = planes[g].as_chunks().0;
+            let words = pens::in_lanes(load(&words[k as usize / 16]));
             let words = if k % 16 == 0 {
                 words
             } else {

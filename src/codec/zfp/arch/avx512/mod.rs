@@ -46,6 +46,7 @@ mod join32;
 mod lifting;
 mod lines;
 mod pens;
+mod registers;
 mod shifts;
 mod single;
 mod squares;
@@ -68,6 +69,7 @@ use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
+use pens::{Paper, Ream};
 
 /// Proof that the machine has the instructions.
 #[derive(Clone, Copy)]
@@ -144,16 +146,8 @@ impl Arch for Avx512 {
         planes: &mut [Planes; BATCH],
         words: &mut [u64],
     ) -> bool {
-        let budget = words.len() / BATCH;
-        let paper = &mut pens::Ream { words, budget };
-        // SAFETY: `self` proves that the machine has the instructions.
-        unsafe {
-            match S::DIMS {
-                1 => lines::encode::<T>(headers, planes, 64 * budget, paper),
-                2 => squares::encode::<T>(headers, planes, 64 * budget, paper),
-                _ => cubes::encode::<T>(headers, planes, 64 * budget, paper),
-            }
-        }
+        let budget = words.len() / BATCH * 64;
+        encode_to::<T, S>(self, headers, planes, budget, &mut Ream(words));
         true
     }
 
@@ -165,13 +159,25 @@ impl Arch for Avx512 {
         budget: usize,
         coded: &mut [BlockBits; BATCH],
     ) {
-        // SAFETY: `self` proves that the machine has the instructions.
-        unsafe {
-            match S::DIMS {
-                1 => lines::encode::<T>(headers, planes, budget, coded),
-                2 => squares::encode::<T>(headers, planes, budget, coded),
-                _ => cubes::encode::<T>(headers, planes, budget, coded),
-            }
+        encode_to::<T, S>(self, headers, planes, budget, coded);
+    }
+}
+
+/// [`Arch::encode`], wherever it goes.
+#[inline(always)]
+fn encode_to<T: Value, S: Shape>(
+    _: Avx512,
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    budget: usize,
+    paper: &mut impl Paper,
+) {
+    // SAFETY: there is an `Avx512`, which proves that the machine has the instructions.
+    unsafe {
+        match S::DIMS {
+            1 => lines::encode::<T>(headers, planes, budget, paper),
+            2 => squares::encode::<T>(headers, planes, budget, paper),
+            _ => cubes::encode::<T>(headers, planes, budget, paper),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use super::bytes::{self, Permutation};
 use super::lifting::transpose8;
+use super::registers::{load, store};
 use super::shifts::{shld, sll};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -52,15 +53,13 @@ impl Paper for [BlockBits; BATCH] {
 }
 
 /// The pages of blocks of whole words lie one after the other.
-pub struct Ream<'a> {
-    pub words: &'a mut [u64],
-    pub budget: usize,
-}
+pub struct Ream<'a>(pub &'a mut [u64]);
 
 impl Paper for Ream<'_> {
     #[inline(always)]
     fn page(&mut self, block: usize) -> &mut [u64] {
-        &mut self.words[self.budget * block..][..self.budget]
+        let words = self.0.len() / BATCH;
+        &mut self.0[words * block..][..words]
     }
 
     #[inline(always)]
@@ -338,15 +337,6 @@ const fn by_lane() -> [u8; 64] {
     table
 }
 
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn store(v: __m512i, lanes: &mut [u64; LANES]) {
-    // SAFETY: 64 writable bytes.
-    unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), v) }
-}
-
 /// Those of eight blocks, lane by lane.
 #[inline]
 #[target_feature(
@@ -355,8 +345,17 @@ fn store(v: __m512i, lanes: &mut [u64; LANES]) {
 pub fn widen(elements: &[u32; LANES]) -> __m512i {
     // SAFETY: 32 readable bytes.
     let blocks = unsafe { _mm256_loadu_si256(elements.as_ptr().cast()) };
-    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm512_cvtepu32_epi64(_mm256_permutevar8x32_epi32(blocks, order))
+    in_lanes(_mm512_cvtepu32_epi64(blocks))
+}
+
+/// A word of each of eight blocks, which are in order → lane by lane.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn in_lanes(blocks: __m512i) -> __m512i {
+    let order = BLOCK_OF_LANE.map(|block| block as u64);
+    _mm512_permutexvar_epi64(load(&order), blocks)
 }
 
 /// Eight words of each of eight blocks, from word `at` on → a register of each.
@@ -366,19 +365,7 @@ pub fn widen(elements: &[u32; LANES]) -> __m512i {
 )]
 pub fn turn(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
     transpose8(eight!(|lane| {
-        let words: &[u64; 8] = &planes[BLOCK_OF_LANE[lane]].as_chunks().0[at / 8];
-        // SAFETY: 64 readable bytes.
-        unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+        let words = planes[BLOCK_OF_LANE[lane]].as_chunks().0;
+        load(&words[at / 8])
     }))
-}
-
-/// A word of each of eight blocks, lane by lane.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn in_lanes(words: &[u64; LANES]) -> __m512i {
-    // SAFETY: 64 readable bytes.
-    let blocks = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
-    _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), blocks)
 }

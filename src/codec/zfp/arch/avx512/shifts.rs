@@ -1,5 +1,5 @@
-//! Shifts of 64-bit lanes by the instructions themselves, which say what a large count does. (In place of the functions for
-//! them a compiler guards against large counts, or puts other shifts.)
+//! Shifts of 64-bit lanes by the instructions themselves, which say what a large count does (in place of the functions
+//! for them a compiler guards against large counts, or puts other shifts); and counts for them.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -44,4 +44,14 @@ pub fn shld(high: __m512i, low: __m512i, count: __m512i) -> __m512i {
         asm!("vpshldvq {}, {}, {}", inout(zmm_reg) moved, in(zmm_reg) low, in(zmm_reg) count, options(pure, nomem, nostack, preserves_flags));
     }
     moved
+}
+
+/// 64 where there is no one-bit.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn trailing_zeros(bits: __m512i) -> __m512i {
+    let below = _mm512_add_epi64(bits, _mm512_set1_epi64(-1));
+    _mm512_popcnt_epi64(_mm512_andnot_si512(bits, below))
 }

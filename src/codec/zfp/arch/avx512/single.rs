@@ -8,6 +8,7 @@
 
 use super::join32::{join_cube, join_squares};
 use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32};
+use super::registers;
 use super::unlines::Lines;
 use super::{bytes, columns};
 use crate::codec::zfp::arch::BATCH;
@@ -152,11 +153,8 @@ pub fn load_long(row: &[f32; 16]) -> __m512i {
 )]
 pub fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
     // SAFETY: each row is 16 readable bytes.
-    let [a, b, c, d] = four!(|i| unsafe { _mm_loadu_si128(rows[i].as_ptr().cast()) });
-    let v = _mm512_castsi128_si512(a);
-    let v = _mm512_inserti32x4::<1>(v, b);
-    let v = _mm512_inserti32x4::<2>(v, c);
-    _mm512_inserti32x4::<3>(v, d)
+    let lanes = four!(|i| unsafe { _mm_loadu_si128(rows[i].as_ptr().cast()) });
+    registers::of_lanes(lanes)
 }
 
 /// Of the values in the same place of the four registers.

@@ -5,15 +5,18 @@
 //! stops where its block ends, or where all of its coefficients have become significant: from there on planes are
 //! their own code, and are copied when all lanes have stopped.
 
+use super::registers::{load, store};
+use super::shifts::trailing_zeros;
 use super::tails::{self, A_NOT_B_NOT_C, A_OR_NOT_B, DECODED};
 use super::verbatim;
 use super::window::{self, Code, LANES, SHOWN};
-use super::words::{Aligned, in_memory};
+use super::words::in_memory;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
 use crate::codec::zfp::decoder::{decode_any_tail, decode_plane_bitwise};
 use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::range::Aligned;
 use crate::codec::zfp::shape::Shape;
 use crate::codec::zfp::transform::LowestExponent;
 use crate::codec::zfp::value::Int;
@@ -141,9 +144,9 @@ impl<'a, const R: usize> Group<'a, R> {
                 self.at.active |= 1 << lane;
             }
         }
-        self.at.position = vector64(&positions);
-        self.at.significant = vector64(&significant);
-        self.at.end = vector64(&ends);
+        self.at.position = load(&positions);
+        self.at.significant = load(&significant);
+        self.at.end = load(&ends);
     }
 
     /// Sees to it that the next plane of every block is loaded, if as many bytes are.
@@ -221,7 +224,7 @@ impl<'a, const R: usize> Group<'a, R> {
             most = most.max(k + bits.div_ceil(S::SIZE));
             positions[lane] = (position + bits) as u64 - origin[lane];
         }
-        self.at.position = vector64(&positions);
+        self.at.position = load(&positions);
         most
     }
 }
@@ -368,22 +371,10 @@ impl Lead {
                 let place = _mm512_sub_epi64(places, _mm512_set1_epi64(zeros as i64));
                 let bits = _mm512_srlv_epi64(_mm512_set1_epi64(code as i64), place);
                 let bits = _mm512_and_si512(bits, one);
-                let eight = &mut planes.as_chunks_mut::<8>().0[0];
-                // SAFETY: 64 writable bytes.
-                unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), bits) };
+                store(bits, &mut planes.as_chunks_mut().0[0]);
             }
         }
     }
-}
-
-/// 64 where there is none.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn trailing_zeros(bits: __m512i) -> __m512i {
-    let below = _mm512_add_epi64(bits, _mm512_set1_epi64(-1));
-    _mm512_popcnt_epi64(_mm512_andnot_si512(bits, below))
 }
 
 /// Whether there are so many bits from `position` on before `limit`.
@@ -623,8 +614,7 @@ impl Rows {
 )]
 fn lanes(v: __m512i) -> [u64; LANES] {
     let mut lanes = [0; LANES];
-    // SAFETY: 64 writable bytes.
-    unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), v) }
+    store(v, &mut lanes);
     lanes
 }
 
@@ -633,15 +623,6 @@ fn lanes(v: __m512i) -> [u64; LANES] {
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn vector(lanes: &[usize; LANES]) -> __m512i {
-    // SAFETY: 64 readable bytes.
-    unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn vector64(lanes: &[u64; LANES]) -> __m512i {
     // SAFETY: 64 readable bytes.
     unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
 }

@@ -6,12 +6,14 @@
 //! that are their own code.
 
 use super::lifting::transpose_elements;
+use super::registers;
 use super::tails::{A_NOT_B_NOT_C, A_OR_B_NOT_C, runs32};
-use super::words::{Aligned, Blocks, Words, block, in_memory};
+use super::words::{Blocks, Words, block, in_memory};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
 use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::range::Aligned;
 use crate::codec::zfp::shape::Square;
 use crate::codec::zfp::transform::Headers;
 use crate::codec::zfp::value::Int;
@@ -178,12 +180,7 @@ impl<const C: usize> Squares<C> {
         let first = lanes(first);
         for (i, words) in self.words.code.as_chunks::<4>().0.iter().enumerate() {
             for (r, rows) in transpose_elements(*words).into_iter().enumerate() {
-                let eights = [
-                    _mm512_castsi512_si128(rows),
-                    _mm512_extracti32x4_epi32::<1>(rows),
-                    _mm512_extracti32x4_epi32::<2>(rows),
-                    _mm512_extracti32x4_epi32::<3>(rows),
-                ];
+                let eights = registers::lanes_of(rows);
                 for (l, eight) in eights.into_iter().enumerate() {
                     let lane = 4 * l + r;
                     put_eight(

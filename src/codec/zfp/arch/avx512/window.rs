@@ -1,6 +1,7 @@
 //! Windows on the code of eight blocks in lockstep, a block to a 64-bit lane.
 
 use super::bytes::Permutation;
+use super::registers;
 use std::arch::x86_64::*;
 
 pub const LANES: usize = 8;
@@ -58,10 +59,8 @@ impl<const R: usize> Code<R> {
         match R {
             2 => {
                 for (register, starts) in registers.iter_mut().zip(starts.as_chunks::<4>().0) {
-                    let [a, b, c, d] = four!(|i| load16(starts[i]));
-                    let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
-                    let v = _mm512_inserti32x4::<2>(v, c);
-                    *register = _mm512_inserti32x4::<3>(v, d);
+                    let lanes = four!(|i| load16(starts[i]));
+                    *register = registers::of_lanes(lanes);
                 }
             }
             4 => {

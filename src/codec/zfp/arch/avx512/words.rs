@@ -2,6 +2,7 @@
 //! through which it is shifted as it is used.
 
 use super::lifting::transpose_elements;
+use super::registers;
 use super::window::load16;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -137,10 +138,6 @@ impl<const C: usize> Words<C> {
     }
 }
 
-/// Lanes on whole cache lines: stores across two of them are slow.
-#[repr(align(64))]
-pub struct Aligned<T>(pub T);
-
 /// Has lanes go by way of memory: taking them out of registers one by one takes longer.
 #[inline(always)]
 pub fn in_memory<T>(rows: &mut T) {
@@ -207,9 +204,7 @@ fn load_in_a_row<const C: usize>(blocks: &Blocks) -> Option<[__m512i; C]> {
 )]
 fn load_four(bytes: &[u8], start: impl Fn(usize) -> usize) -> [__m512i; 4] {
     transpose_elements(four!(|r| {
-        let [a, b, c, d] = four!(|l| load16(bytes, start(block(4 * l + r))));
-        let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
-        let v = _mm512_inserti32x4::<2>(v, c);
-        _mm512_inserti32x4::<3>(v, d)
+        let lanes = four!(|l| load16(bytes, start(block(4 * l + r))));
+        registers::of_lanes(lanes)
     }))
 }
