@@ -41,6 +41,12 @@ impl<'a> Walk<'a> {
         walk
     }
 
+    /// The next block's first value, counted in values from the grid's first.
+    #[inline(always)]
+    pub fn offset(&self) -> isize {
+        self.place.offset
+    }
+
     /// The next block. The caller counts: past the last block the answer means nothing.
     #[inline(always)]
     pub fn step<S: Shape>(&mut self) -> Place {
@@ -53,20 +59,41 @@ impl<'a> Walk<'a> {
         place
     }
 
-    /// As `count` steps, if those are whole blocks in one row: the first one's offset.
+    /// Whether the next `count` blocks are whole ones in one row.
     #[inline(always)]
-    pub fn row<S: Shape>(&mut self, count: usize) -> Option<isize> {
-        let end = self.at[0] + 4 * count;
-        if end > self.grid.extents[0] || self.place.extents != whole::<S>() {
-            return None;
-        }
+    pub fn is_row<S: Shape>(&self, count: usize) -> bool {
+        self.at[0] + 4 * count <= self.grid.extents[0] && self.place.extents == whole::<S>()
+    }
+
+    /// As `count` steps, which [`Self::is_row`]: the first one's offset.
+    #[inline(always)]
+    pub fn row<S: Shape>(&mut self, count: usize) -> isize {
         let offset = self.place.offset;
-        self.at[0] = end;
+        self.at[0] += 4 * count;
         self.place.offset += 4 * count as isize * self.grid.strides[0];
-        if end + 4 > self.grid.extents[0] {
+        if self.at[0] + 4 > self.grid.extents[0] {
             self.turn::<S>();
         }
-        Some(offset)
+        offset
+    }
+
+    /// The line of blocks along x that the next block is in, as its index along y and z.
+    #[inline(always)]
+    pub fn line(&self) -> [usize; 2] {
+        [self.at[1], self.at[2]]
+    }
+
+    /// Where the line after that starts, counted in values from the grid's first. (Past the end of the grid if there is
+    /// none.)
+    pub fn next_line(&self) -> isize {
+        let [mut y, mut z] = self.line();
+        y += 4;
+        if y >= self.grid.extents[1] {
+            (y, z) = (0, z + 4);
+        }
+        let [_, along_y, along_z] = self.grid.strides;
+        let z = along_z.wrapping_mul(z as isize);
+        along_y.wrapping_mul(y as isize).wrapping_add(z)
     }
 
     /// At the last block of a row, and after it.
@@ -96,51 +123,6 @@ impl<'a> Walk<'a> {
 #[inline(always)]
 pub fn whole<S: Shape>() -> [u8; 3] {
     std::array::from_fn(|axis| if axis < S::DIMS { 4 } else { 1 })
-}
-
-/// Bytes of a cache line, on most machines.
-pub const LINE: usize = 64;
-
-/// Has `length` values of each row of a block fetched into the caches: blocks have more rows than a processor
-/// foresees. The values need not be there. The only row of a 1-D block needs no help.
-#[inline(always)]
-pub fn prefetch<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], length: usize) {
-    let rows = if S::DIMS > 1 { S::SIZE / 4 } else { 0 };
-    for row in 0..rows as isize {
-        let (y, z) = (row % 4, row / 4);
-        let first = first
-            .wrapping_offset(strides[1].wrapping_mul(y))
-            .wrapping_offset(strides[2].wrapping_mul(z));
-        for i in (0..length).step_by(LINE / size_of::<T>()) {
-            prefetch_line(first.wrapping_add(i));
-        }
-    }
-}
-
-/// Has the cache line of an address fetched, which need not be ours.
-#[inline(always)]
-pub fn prefetch_line<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: any address may be asked for.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// Has a cache line fetched that is going to be written. It need not be there.
-#[inline(always)]
-pub fn prefetch_to_write<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: any address may be asked for.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// Reads the block at `first` and pads it to a whole one.

@@ -3,6 +3,7 @@
 //! A [`Grid`] describes a box of values in memory; a job couples one grid with one stream of 64-bit
 //! words. Callers pass every job of a collective at once, so that work can be shared out over threads.
 
+mod ahead;
 mod arch;
 mod batch;
 mod bits;

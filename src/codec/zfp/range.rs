@@ -1,5 +1,6 @@
 //! Codes a range of one grid's blocks: gather, transform, code, append; and back.
 
+use super::ahead::{self, Ahead};
 use super::arch::{Arch, BATCH};
 use super::bits::{BitWriter, bytes_of, low_bits, peek, peek_word};
 use super::blocks::{self, Place, Source, Walk};
@@ -96,13 +97,13 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     let words_of_block = limits.block_bits.filter(are_words).map(|bits| bits / 64);
     let mut nonfinite = 0;
     let in_batch = |batch: usize| range.end.saturating_sub(batch).min(A::blocks::<S>());
-    let mut places = Places::default();
-    places.look_ahead::<A, T, S>(task, &mut walk, in_batch(range.start));
+    let mut places = Places::new::<S>(task);
+    places.look_ahead::<A, S>(task, &mut walk, in_batch(range.start));
     for batch in range.clone().step_by(A::blocks::<S>()) {
         let count = in_batch(batch);
         // SAFETY: the caller promised that the grid's values are readable.
-        let sources = unsafe { places.find::<T, S>(task, count, &mut copies) };
-        places.look_ahead::<A, T, S>(task, &mut walk, in_batch(batch + A::blocks::<S>()));
+        let sources = unsafe { places.find::<S>(task, count, &mut copies) };
+        places.look_ahead::<A, S>(task, &mut walk, in_batch(batch + A::blocks::<S>()));
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
         if let Some(quiet) = limits.quiet {
             headers.silence(quiet + T::BIAS);
@@ -123,35 +124,48 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
 }
 
 /// Where the blocks of a batch are.
-#[derive(Default)]
-struct Places {
+struct Places<'a, T> {
     /// Where they start, if they are whole and next to each other along x; else each is at its own place.
     row: Option<isize>,
     places: [Place; BATCH],
+    ahead: Option<Ahead<'a, T>>,
 }
 
-impl Places {
-    /// Goes on to the next `count` blocks, and has their values fetched into the caches.
+impl<'a, T: Value> Places<'a, T> {
     #[inline(always)]
-    fn look_ahead<A: Arch, T: Value, S: Shape>(
+    fn new<S: Shape>(task: &'a EncodeTask<T>) -> Self {
+        Places {
+            row: None,
+            places: Default::default(),
+            ahead: Ahead::new::<S>(&task.grid, task.first),
+        }
+    }
+
+    /// Goes on to the next `count` blocks, and has values fetched into the caches.
+    #[inline(always)]
+    fn look_ahead<A: Arch, S: Shape>(
         &mut self,
         task: &EncodeTask<T>,
         walk: &mut Walk,
         count: usize,
     ) {
         let strides = &task.grid.strides;
-        let prefetch = |offset, length| {
-            blocks::prefetch::<T, S>(task.first.wrapping_offset(offset), strides, length);
+        let mut fetch = |walk: &Walk, blocks| match &mut self.ahead {
+            Some(ahead) => ahead.fetch::<S>(walk, blocks),
+            None => {
+                let first = task.first.wrapping_offset(walk.offset());
+                ahead::prefetch_rows::<T, S>(first, strides, 4 * blocks);
+            }
         };
-        let may_be_row = count == A::blocks::<S>() && strides[0] == 1;
-        self.row = may_be_row.then(|| walk.row::<S>(count)).flatten();
-        if let Some(offset) = self.row {
-            prefetch(offset, 4 * count);
+        self.row = None;
+        if count == A::blocks::<S>() && strides[0] == 1 && walk.is_row::<S>(count) {
+            fetch(walk, count);
+            self.row = Some(walk.row::<S>(count));
             return;
         }
         for place in &mut self.places[..count] {
+            fetch(walk, 1);
             *place = walk.step::<S>();
-            prefetch(place.offset, 4);
         }
     }
 
@@ -160,12 +174,12 @@ impl Places {
     /// # Safety
     /// The values of the grid must be readable while the answer is used.
     #[inline(always)]
-    unsafe fn find<'a, T: Value, S: Shape>(
+    unsafe fn find<'b, S: Shape>(
         &self,
         task: &EncodeTask<T>,
         count: usize,
-        copies: &'a mut [[T; 64]; BATCH],
-    ) -> [Source<'a, T>; BATCH] {
+        copies: &'b mut [[T; 64]; BATCH],
+    ) -> [Source<'b, T>; BATCH] {
         let mut sources = [Source::copied(T::ZEROS); BATCH];
         let [_, strides @ ..] = task.grid.strides;
         if let Some(offset) = self.row {
@@ -268,8 +282,12 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     let mut planes: [Planes; BATCH] = [[0; 64]; BATCH];
     let mut values = [[T::default(); 64]; BATCH];
     let mut copy = [0; BLOCK_WORDS + 4];
+    let mut ahead = Ahead::new::<S>(grid, task.first);
     for batch in range.clone().step_by(S::BATCH) {
         let count = (range.end - batch).min(S::BATCH);
+        if let Some(ahead) = &mut ahead {
+            ahead.fetch::<S>(&walk, count);
+        }
         let batch_bits = limits.block_bits.filter(|_| count == S::BATCH);
         let together = batch_bits.is_some_and(|bits| {
             arch.decode_batch::<T, S>(bytes, position, bits, &mut headers, &mut planes)

@@ -7,10 +7,11 @@ use super::window::LANES;
 use super::words::Blocks;
 use super::{Avx512, double, single};
 use crate::codec::zfp::Value;
+use crate::codec::zfp::ahead::{self, Ahead, CACHE_LINE};
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{Arch, BATCH};
 use crate::codec::zfp::bits::bytes_of;
-use crate::codec::zfp::blocks::{self, LINE, Place, Target, Walk};
+use crate::codec::zfp::blocks::{self, Place, Target, Walk};
 use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{self, Aligned, DecodeTask, Limits};
@@ -35,8 +36,12 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     let mut planes = Aligned([[0; 64]; BATCH]);
     let mut lines = Lines::empty();
     let mut copies = [[T::default(); 64]; BATCH];
+    let mut ahead = Ahead::new::<S>(&task.grid, task.first);
     for batch in range.clone().step_by(BATCH) {
         let count = (range.end - batch).min(BATCH);
+        if let Some(ahead) = &mut ahead {
+            ahead.fetch::<S>(&walk, count);
+        }
         let are_lines =
             short_lines::<T, S>(bytes, position, limits, count, &mut headers, &mut lines);
         position = match limits.block_bits {
@@ -61,8 +66,8 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
             ),
         };
         let mut places = [None; BATCH];
-        let may_be_row = count == BATCH && task.grid.strides[0] == 1;
-        let row = may_be_row.then(|| walk.row::<S>(count)).flatten();
+        let is_row = count == BATCH && task.grid.strides[0] == 1 && walk.is_row::<S>(count);
+        let row = is_row.then(|| walk.row::<S>(count));
         let mut targets = match row {
             Some(offset) => {
                 // SAFETY: the blocks are inside the grid, which the caller promised is writable.
@@ -377,8 +382,8 @@ impl Blocks<'_> {
         let length = self.count * self.bits / 8;
         let next = self.bytes.as_ptr().wrapping_add(self.position / 8 + length);
         // (A longer block ends in zeros.)
-        for i in (0..length.min(8 * BLOCK_WORDS * BATCH)).step_by(LINE) {
-            blocks::prefetch_line(next.wrapping_add(i));
+        for i in (0..length.min(8 * BLOCK_WORDS * BATCH)).step_by(CACHE_LINE) {
+            ahead::prefetch(next.wrapping_add(i));
         }
     }
 

@@ -1,0 +1,147 @@
+//! Has values fetched into the caches before it is their turn.
+//!
+//! The blocks of a grid in a line along x lie in many rows, each of which is left after a few cache lines: more
+//! places, and of more pages, than a processor foresees. So while one line of blocks is coded the next one is fetched,
+//! row by row as it lies in memory.
+
+use super::blocks::Walk;
+use super::shape::Shape;
+use super::{Grid, Value};
+
+/// Bytes of a cache line, on most machines.
+pub const CACHE_LINE: usize = 64;
+
+/// The longest line of blocks, in bytes, that a second-level cache holds with the next one and more besides.
+const LONGEST: usize = 128 << 10;
+
+/// Fetches the next line of blocks into the second-level cache.
+pub struct Ahead<'a, T> {
+    grid: &'a Grid,
+    /// The grid's first value.
+    first: *const T,
+    /// Cache lines to a row, and those to fetch for a block that is coded.
+    row_length: usize,
+    share: usize,
+    /// The line that is coded, by the index of its blocks along y and z.
+    line: [usize; 2],
+    /// The first value of the next line, and what is left to fetch of it: rows from `row` on, of that one cache lines from
+    /// `column` on.
+    next: *const T,
+    row: usize,
+    column: usize,
+}
+
+impl<'a, T: Value> Ahead<'a, T> {
+    /// Nothing if there is no gain: in 1-D, or if rows are not contiguous, or too long.
+    pub fn new<S: Shape>(grid: &'a Grid, first: *const T) -> Option<Self> {
+        let row_length = (grid.extents[0] * size_of::<T>()).div_ceil(CACHE_LINE);
+        let lines = rows::<S>() * row_length;
+        let pays = S::DIMS > 1 && grid.strides[0] == 1 && lines * CACHE_LINE <= LONGEST;
+        pays.then(|| Ahead {
+            grid,
+            first,
+            row_length,
+            share: lines.div_ceil(grid.extents[0].div_ceil(4).max(1)),
+            line: [usize::MAX; 2],
+            next: first,
+            row: 0,
+            column: 0,
+        })
+    }
+
+    /// Fetches a share of the next line; to be called before the walk goes on by `blocks` blocks.
+    #[inline(always)]
+    pub fn fetch<S: Shape>(&mut self, walk: &Walk, blocks: usize) {
+        if walk.line() != self.line {
+            self.turn(walk);
+        }
+        let mut left = self.share * blocks;
+        while left > 0 && self.row < rows::<S>() {
+            let row = row_of(self.next, &self.grid.strides, self.row);
+            let count = left.min(self.row_length - self.column);
+            for column in self.column..self.column + count {
+                prefetch_far(row.wrapping_byte_add(CACHE_LINE * column));
+            }
+            left -= count;
+            self.column += count;
+            if self.column == self.row_length {
+                self.column = 0;
+                self.row += 1;
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn turn(&mut self, walk: &Walk) {
+        self.line = walk.line();
+        self.next = self.first.wrapping_offset(walk.next_line());
+        self.row = 0;
+        self.column = 0;
+    }
+}
+
+/// Has `length` values of each row of a block fetched. They need not be there.
+#[inline(always)]
+pub fn prefetch_rows<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], length: usize) {
+    // The only row of a 1-D block needs no help.
+    let rows = if S::DIMS > 1 { rows::<S>() } else { 0 };
+    for row in 0..rows {
+        let first = row_of(first, strides, row);
+        for i in (0..length).step_by(CACHE_LINE / size_of::<T>()) {
+            prefetch(first.wrapping_add(i));
+        }
+    }
+}
+
+/// Rows of a block, and so of a line of blocks.
+const fn rows<S: Shape>() -> usize {
+    S::SIZE / 4
+}
+
+/// Where a row starts of those that start with `first`.
+#[inline(always)]
+fn row_of<T>(first: *const T, [_, y, z]: &[isize; 3], row: usize) -> *const T {
+    let (along_y, along_z) = ((row % 4) as isize, (row / 4) as isize);
+    first
+        .wrapping_offset(y.wrapping_mul(along_y))
+        .wrapping_offset(z.wrapping_mul(along_z))
+}
+
+/// Has the cache line of an address fetched, which need not be ours.
+#[inline(always)]
+pub fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: any address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// As [`prefetch`], into the second-level cache only.
+#[inline(always)]
+fn prefetch_far<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: any address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// As [`prefetch`], of a cache line that is going to be written.
+#[inline(always)]
+pub fn prefetch_to_write<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: any address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
