@@ -21,8 +21,18 @@ pub const LANES: usize = 8;
 /// The order that the blocks of eight lanes are in.
 pub const BLOCK_OF_LANE: [usize; LANES] = [0, 4, 1, 5, 2, 6, 3, 7];
 
-/// Times that words are kept before they are picked out.
-const KEPT: usize = 64;
+const LANE_OF_BLOCK: [usize; LANES] = {
+    let mut lanes = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        lanes[BLOCK_OF_LANE[lane]] = lane;
+        lane += 1;
+    }
+    lanes
+};
+
+/// Times that words are kept before they are picked out: as many as give each word a number that is a byte.
+const KEPT: usize = 256 / LANES;
 
 /// Where the next bits go. Apart from the words, so that it can stay in registers.
 pub struct Pens {
@@ -34,16 +44,23 @@ pub struct Pens {
 
 /// Where the words of sixteen blocks go.
 pub trait Paper {
-    /// Those of one block.
-    fn page(&mut self, block: usize) -> &mut [u64];
+    /// Those of each.
+    fn pages(&mut self) -> impl Iterator<Item = &mut [u64]>;
+    /// Whether it has to be told the ends of blocks of so many words.
+    fn goes_on(&self, words: &[u32; BATCH]) -> bool;
     /// The end of a block, of which `words` words, whole ones but no more than its budget, are on its page.
     fn end(&mut self, block: usize, words: usize, pen: Pen);
 }
 
 impl Paper for [BlockBits; BATCH] {
     #[inline(always)]
-    fn page(&mut self, block: usize) -> &mut [u64] {
-        &mut self[block].words
+    fn pages(&mut self) -> impl Iterator<Item = &mut [u64]> {
+        self.iter_mut().map(|block| block.words.as_mut_slice())
+    }
+
+    #[inline(always)]
+    fn goes_on(&self, _words: &[u32; BATCH]) -> bool {
+        true
     }
 
     #[inline(always)]
@@ -57,14 +74,19 @@ pub struct Ream<'a>(pub &'a mut [u64]);
 
 impl Paper for Ream<'_> {
     #[inline(always)]
-    fn page(&mut self, block: usize) -> &mut [u64] {
-        let words = self.0.len() / BATCH;
-        &mut self.0[words * block..][..words]
+    fn pages(&mut self) -> impl Iterator<Item = &mut [u64]> {
+        self.0.chunks_exact_mut((self.0.len() / BATCH).max(1))
+    }
+
+    #[inline(always)]
+    fn goes_on(&self, words: &[u32; BATCH]) -> bool {
+        *words != [(self.0.len() / BATCH) as u32; BATCH]
     }
 
     #[inline(always)]
     fn end(&mut self, block: usize, words: usize, pen: Pen) {
-        if let [next, rest @ ..] = &mut self.page(block)[words..] {
+        let length = self.0.len() / BATCH;
+        if let [next, rest @ ..] = &mut self.0[length * block..][..length][words..] {
             *next = pen.pending;
             rest.fill(0);
         }
@@ -74,8 +96,8 @@ impl Paper for Ream<'_> {
 /// The words of sixteen blocks, until they are put on paper.
 pub struct Pages<'a> {
     /// Words that may be needed of each block, and those that have been picked out.
-    most_words: usize,
-    words: [usize; BATCH],
+    most_words: u32,
+    words: [u32; BATCH],
     /// How many times words have been kept since.
     count: usize,
     kept: &'a mut [Kept; 2],
@@ -201,7 +223,7 @@ impl<'a> Pages<'a> {
     #[inline(always)]
     pub fn new(budget: usize, kept: &'a mut [Kept; 2]) -> Pages<'a> {
         Pages {
-            most_words: budget.min(64 * BLOCK_WORDS).div_ceil(64),
+            most_words: budget.min(64 * BLOCK_WORDS).div_ceil(64) as u32,
             words: [0; BATCH],
             count: 0,
             kept,
@@ -241,22 +263,25 @@ impl<'a> Pages<'a> {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn pick(&mut self, paper: &mut impl Paper) {
-        // Of both before either: what has just been stored piece by piece takes a while to be there.
+        // Of all before any: what has just been stored takes a while to be there.
         let full = two!(|g| times(&self.kept[g].full, self.count));
-        for (g, full) in full.into_iter().enumerate() {
-            for (mut times, (lane, i)) in
-                full.into_iter().zip(BLOCK_OF_LANE.into_iter().enumerate())
-            {
-                let block = LANES * g + i;
-                let words = &mut self.words[block];
-                let until = self.most_words.min(*words + times.count_ones() as usize);
-                for word in &mut paper.page(block)[*words..until] {
-                    let time = times.trailing_zeros() as usize % KEPT;
-                    // SAFETY: words were kept at each of these times.
-                    *word = unsafe { self.kept[g].words[time].assume_init_ref() }[lane];
-                    times &= times.wrapping_sub(1);
+        let numbers = two!(|g| numbers(full[g]));
+        let from = self.words;
+        for g in 0..2 {
+            let words = &mut self.words.as_chunks_mut().0[g];
+            *words = count(words, full[g], self.most_words);
+        }
+        let mut blocks = from.iter().zip(&self.words).zip(paper.pages());
+        for g in 0..2 {
+            let kept = self.kept[g].words.as_ptr().cast::<[MaybeUninit<u64>; 256]>();
+            // SAFETY: it is one array of as many words.
+            let kept = unsafe { &*kept };
+            for (numbers, ((from, to), page)) in numbers[g].iter().zip(blocks.by_ref()) {
+                let Some(page) = page.get_mut(*from as usize..*to as usize) else { continue; };
+                for (word, &number) in page.iter_mut().zip(numbers) {
+                    // SAFETY: words were kept at each time whose words have these numbers.
+                    *word = unsafe { kept[usize::from(number)].assume_init() };
                 }
-                *words = until;
             }
         }
         self.count = 0;
@@ -269,6 +294,9 @@ impl<'a> Pages<'a> {
     pub fn finish(mut self, pens: &Pens, paper: &mut impl Paper) {
         if self.count > 0 {
             self.pick(paper);
+        }
+        if !paper.goes_on(&self.words) {
+            return;
         }
         let mut position = [[0; LANES]; 2];
         let mut pending = [[0; LANES]; 2];
@@ -289,32 +317,73 @@ impl<'a> Pages<'a> {
                     pending: pending[g][lane],
                     fill: position as u32 % 64,
                 };
-                paper.end(block, self.words[block], pen);
+                paper.end(block, self.words[block] as usize, pen);
             }
         }
     }
 }
+
+/// How many words there are, no more than `most`, after those at these times.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn count(words: &[u32; LANES], times: [u32; LANES], most: u32) -> [u32; LANES] {
+    std::array::from_fn(|i| most.min(words[i] + times[i].count_ones()))
+}
+
+/// The numbers of each lane's words at its `times`, from the first on, with zeros after them.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn numbers(times: [u32; LANES]) -> [[u8; KEPT]; LANES] {
+    let mut numbers = [[0; KEPT]; LANES];
+    // SAFETY: 32 readable bytes.
+    let first = unsafe { _mm256_loadu_si256(FIRST_WORDS.as_ptr().cast()) };
+    for (block, (numbers, times)) in numbers.iter_mut().zip(times).enumerate() {
+        let all = _mm256_add_epi8(first, _mm256_set1_epi8(LANE_OF_BLOCK[block] as i8));
+        // SAFETY: 32 writable bytes.
+        unsafe {
+            _mm256_storeu_si256(numbers.as_mut_ptr().cast(), _mm256_maskz_compress_epi8(times, all));
+        }
+    }
+    numbers
+}
+
+/// The number of the first lane's word at each time.
+static FIRST_WORDS: [u8; KEPT] = {
+    let mut numbers = [0; KEPT];
+    let mut time = 0;
+    while time < KEPT {
+        numbers[time] = (LANES * time) as u8;
+        time += 1;
+    }
+    numbers
+};
 
 /// For each lane, the first `count` times at which it was one of `lanes`.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn times(lanes: &[MaybeUninit<u8>; KEPT], count: usize) -> [u64; LANES] {
-    let there = u64::MAX.unbounded_shr(64u32.saturating_sub(count as u32));
-    // SAFETY: only those bytes are read that have been written, at most 64.
-    let lanes = unsafe { _mm512_maskz_loadu_epi8(there, lanes.as_ptr().cast()) };
+fn times(lanes: &[MaybeUninit<u8>; KEPT], count: usize) -> [u32; LANES] {
+    let there = u32::MAX.unbounded_shr(32u32.saturating_sub(count as u32));
+    // SAFETY: only those bytes are read that have been written, at most 32.
+    let lanes = unsafe { _mm256_maskz_loadu_epi8(there, lanes.as_ptr().cast()) };
+    let bits = bytes::bits_of_bytes(REVERSED.apply(_mm512_castsi256_si512(lanes)));
     let mut times = [0; LANES];
-    store(
-        BY_LANE.apply(bytes::bits_of_bytes(REVERSED.apply(lanes))),
-        &mut times,
-    );
+    // SAFETY: 32 writable bytes.
+    unsafe {
+        let lanes = _mm512_castsi512_si256(BY_LANE.apply(bits));
+        _mm256_storeu_si256(times.as_mut_ptr().cast(), lanes);
+    }
     times
 }
 
 /// Each eight bytes backwards.
 static REVERSED: Permutation = Permutation::of(reversed());
-/// Byte `j` of each eight bytes to the eight bytes `j`.
+/// Byte `j` of each of the first four eight bytes to the four bytes `j`.
 static BY_LANE: Permutation = Permutation::of(by_lane());
 
 const fn reversed() -> [u8; 64] {
@@ -331,7 +400,7 @@ const fn by_lane() -> [u8; 64] {
     let mut table = [0; 64];
     let mut i = 0;
     while i < 64 {
-        table[i] = (i % 8 * 8 + 7 - i / 8) as u8;
+        table[i] = (i % 4 * 8 + 7 - LANE_OF_BLOCK[i / 4 % 8]) as u8;
         i += 1;
     }
     table
