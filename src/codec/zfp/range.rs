@@ -102,7 +102,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     for batch in range.clone().step_by(A::blocks::<S>()) {
         let count = in_batch(batch);
         // SAFETY: the caller promised that the grid's values are readable.
-        let sources = unsafe { places.find::<S>(task, count, &mut copies) };
+        let sources = unsafe { places.find::<A, S>(task, count, &mut copies) };
         places.look_ahead::<A, S>(task, &mut walk, in_batch(batch + A::blocks::<S>()));
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
         if let Some(quiet) = limits.quiet {
@@ -174,23 +174,23 @@ impl<'a, T: Value> Places<'a, T> {
     /// # Safety
     /// The values of the grid must be readable while the answer is used.
     #[inline(always)]
-    unsafe fn find<'b, S: Shape>(
+    unsafe fn find<'b, A: Arch, S: Shape>(
         &self,
         task: &EncodeTask<T>,
         count: usize,
         copies: &'b mut [[T; 64]; BATCH],
     ) -> [Source<'b, T>; BATCH] {
-        let mut sources = [Source::copied(T::ZEROS); BATCH];
-        let [_, strides @ ..] = task.grid.strides;
         if let Some(offset) = self.row {
-            for (i, source) in sources.iter_mut().enumerate().take(count) {
-                let offset = offset + 4 * i as isize;
+            let [_, strides @ ..] = task.grid.strides;
+            let first = task.first.wrapping_offset(offset);
+            return std::array::from_fn(|i| match i < A::blocks::<S>() {
                 // SAFETY: these blocks are inside the grid, whose first value is at `first`; the caller promised
                 // that it is readable.
-                *source = unsafe { Source::in_place(task.first.offset(offset), strides) };
-            }
-            return sources;
+                true => unsafe { Source::in_place(first.wrapping_add(4 * i), strides) },
+                false => Source::copied(T::ZEROS),
+            });
         }
+        let mut sources = [Source::copied(T::ZEROS); BATCH];
         let found = sources.iter_mut().zip(copies).zip(&self.places);
         for ((source, copy), &place) in found.take(count) {
             // SAFETY: the caller's promise, handed on.

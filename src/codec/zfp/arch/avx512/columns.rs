@@ -11,14 +11,13 @@
 use super::bytes::{bits_of_bytes, to_negabinary32};
 use super::lifting::{lift32, transpose_elements};
 use super::registers::{Row, load, store};
-use super::single::{SCALE, largest_of, load_long, scale_exponents};
+use super::single::{SCALE, largest_of, load_long, load_rows, scale_exponents};
 use super::words::block_of_lane;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::shape::{Cube, Shape};
 use std::arch::x86_64::*;
-use std::mem::MaybeUninit;
 
 /// The row of a column by its place in coding order, from the last lifting step on. Before that it is its own.
 const fn coded(position: usize) -> usize {
@@ -43,78 +42,39 @@ static POSITION: [u8; 64] = {
 )]
 pub fn forward(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> __m512i {
     let rows = planes.as_flattened_mut().as_chunks_mut().0;
-    let mut copy = MaybeUninit::uninit();
-    let slab = Slab::of(sources, &mut copy);
-    let largest = slab.largest_magnitudes();
-    lift_slices(&slab, largest, rows);
+    let largest = turn(sources, rows);
+    lift_slices(largest, rows);
     lift_between_slices(rows);
     gather_bits(rows);
     _mm512_permutexvar_epi32(block_of_lane(), largest)
 }
 
-/// The values of sixteen blocks that are not in a row: sixteen rows of them.
-type Copy = [[f32; 4 * BATCH]; 16];
-
-/// Sixteen blocks in a row.
-struct Slab<'a>(Source<'a, f32>);
-
-impl<'a> Slab<'a> {
-    /// The blocks where they are, if they are in a row, else as a copy.
-    #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn of(sources: &'a [Source<'a, f32>; BATCH], copy: &'a mut MaybeUninit<Copy>) -> Self {
-        if Source::are_in_a_row(sources) {
-            return Slab(sources[0]);
-        }
-        let first: *mut f32 = copy.as_mut_ptr().cast();
-        for (i, source) in sources.iter().enumerate() {
-            for row in 0..16 {
-                let values = source.row::<Cube>(row % 4, row / 4);
-                // SAFETY: block `i` of a row of the copy.
-                unsafe {
-                    first
-                        .add(4 * (BATCH * row + i))
-                        .cast::<[f32; 4]>()
-                        .write(*values)
-                };
+/// Values → columns. Returns the largest magnitude of each block, as a column.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn turn(sources: &[Source<f32>; BATCH], rows: &mut [Row]) -> __m512i {
+    let in_a_row = Source::are_in_a_row(sources);
+    let magnitude = _mm512_set1_epi32(i32::MAX);
+    let mut largest = [_mm512_setzero_si512(); 4];
+    for z in 0..4 {
+        for y in 0..4 {
+            let v = transpose_elements(if in_a_row {
+                // SAFETY: as asked.
+                let row: &[f32; 4 * BATCH] = unsafe { sources[0].long_row::<Cube, _>(y, z) };
+                let fours = row.as_chunks().0;
+                four!(|i| load_long(&fours[i]))
+            } else {
+                four!(|i| load_rows(four!(|lane| sources[4 * i + lane].row::<Cube>(y, z))))
+            });
+            for x in 0..4 {
+                store(v[x], &mut rows[16 * z + 4 * y + x]);
             }
+            largest = four!(|x| _mm512_max_epi32(largest[x], _mm512_and_si512(v[x], magnitude)));
         }
-        let [y, z] = [4 * BATCH as isize, 16 * BATCH as isize];
-        // SAFETY: all of the copy has been written.
-        Slab(unsafe { Source::in_place(first, [y, z]) })
     }
-
-    /// Their values (y, z), a block to a lane.
-    #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn load(&self, y: usize, z: usize) -> [__m512i; 4] {
-        // SAFETY: the blocks are in a row.
-        let row: &[f32; 4 * BATCH] = unsafe { self.0.long_row::<Cube, _>(y, z) };
-        let (fours, _) = row.as_chunks();
-        four!(|i| load_long(&fours[i]))
-    }
-
-    /// The largest magnitude of each block, as a column.
-    #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn largest_magnitudes(&self) -> __m512i {
-        let magnitude = _mm512_set1_epi32(i32::MAX);
-        let mut largest = [_mm512_setzero_si512(); 4];
-        for z in 0..4 {
-            for y in 0..4 {
-                let v = self.load(y, z);
-                largest =
-                    four!(|i| _mm512_max_epi32(largest[i], _mm512_and_si512(v[i], magnitude)));
-            }
-        }
-        largest_of(transpose_elements(largest))
-    }
+    largest_of(largest)
 }
 
 /// Quantizes, and lifts along x and y.
@@ -122,14 +82,11 @@ impl<'a> Slab<'a> {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn lift_slices(slab: &Slab, largest: __m512i, rows: &mut [Row]) {
+fn lift_slices(largest: __m512i, rows: &mut [Row]) {
     let scale = Scale::of(largest);
     for z in 0..4 {
         // (y)(x).
-        let v = four!(|y| {
-            let v = transpose_elements(slab.load(y, z));
-            lift32(four!(|x| scale.quantize(v[x])))
-        });
+        let v = four!(|y| { lift32(four!(|x| scale.quantize(load(&rows[16 * z + 4 * y + x])))) });
         // (x)(y).
         for x in 0..4 {
             let v = lift32(four!(|y| v[y][x]));

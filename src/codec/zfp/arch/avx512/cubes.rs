@@ -35,18 +35,34 @@ pub fn encode<T: Value>(
     let mut kept = Kept::pair();
     let mut pages = Pages::new(budget, &mut kept);
     let counts = two!(|g| pens::widen(&headers.planes.as_chunks().0[g]));
-    let most = headers.most_planes();
-    // At fixed rate every block that is coded has all planes. Those of others are zeros, if they are from `columns`, and
-    // may then well follow the header.
-    let is_whole =
-        |(&count, &bits): (&u32, &u32)| count == T::Int::BITS || (bits == 0 && T::Int::BITS == 32);
-    let are_whole = headers.planes.iter().zip(&headers.bits).all(is_whole);
+    let (are_whole, most) = planes_of::<T>(headers);
     let pens = if are_whole && budget != usize::MAX {
         encode_planes::<T, _, false>(planes, counts, most, pens, &mut pages, paper)
     } else {
         encode_planes::<T, _, true>(planes, counts, most, pens, &mut pages, paper)
     };
     pages.finish(&pens, paper);
+}
+
+/// Whether every block that is coded has all planes; and the most that one has.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn planes_of<T: Value>(headers: &Headers) -> (bool, u32) {
+    // SAFETY: each is 64 readable bytes.
+    let [bits, planes] = [&headers.bits, &headers.planes]
+        .map(|elements| unsafe { _mm512_loadu_si512(elements.as_ptr().cast()) });
+    let all = _mm512_cmpeq_epi32_mask(planes, _mm512_set1_epi32(T::Int::BITS as i32));
+    // The planes of others are zeros, if they are from `columns`, and may then well follow the header.
+    let none = match T::Int::BITS {
+        32 => _mm512_testn_epi32_mask(bits, bits),
+        _ => 0,
+    };
+    match all {
+        0 => (none == !0, headers.most_planes()),
+        _ => (all | none == !0, T::Int::BITS),
+    }
 }
 
 /// Encodes planes until each block has had its `counts`, or all have their budget.

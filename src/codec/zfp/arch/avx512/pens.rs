@@ -273,11 +273,16 @@ impl<'a> Pages<'a> {
         }
         let mut blocks = from.iter().zip(&self.words).zip(paper.pages());
         for g in 0..2 {
-            let kept = self.kept[g].words.as_ptr().cast::<[MaybeUninit<u64>; 256]>();
+            let kept = self.kept[g]
+                .words
+                .as_ptr()
+                .cast::<[MaybeUninit<u64>; 256]>();
             // SAFETY: it is one array of as many words.
             let kept = unsafe { &*kept };
             for (numbers, ((from, to), page)) in numbers[g].iter().zip(blocks.by_ref()) {
-                let Some(page) = page.get_mut(*from as usize..*to as usize) else { continue; };
+                let Some(page) = page.get_mut(*from as usize..*to as usize) else {
+                    continue;
+                };
                 for (word, &number) in page.iter_mut().zip(numbers) {
                     // SAFETY: words were kept at each time whose words have these numbers.
                     *word = unsafe { kept[usize::from(number)].assume_init() };
@@ -345,7 +350,10 @@ fn numbers(times: [u32; LANES]) -> [[u8; KEPT]; LANES] {
         let all = _mm256_add_epi8(first, _mm256_set1_epi8(LANE_OF_BLOCK[block] as i8));
         // SAFETY: 32 writable bytes.
         unsafe {
-            _mm256_storeu_si256(numbers.as_mut_ptr().cast(), _mm256_maskz_compress_epi8(times, all));
+            _mm256_storeu_si256(
+                numbers.as_mut_ptr().cast(),
+                _mm256_maskz_compress_epi8(times, all),
+            );
         }
     }
     numbers
