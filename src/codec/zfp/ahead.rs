@@ -29,6 +29,8 @@ pub struct Ahead<'a, T> {
     next: *const T,
     row: usize,
     column: usize,
+    /// Cache lines that are to be fetched.
+    due: usize,
 }
 
 impl<'a, T: Value> Ahead<'a, T> {
@@ -46,16 +48,38 @@ impl<'a, T: Value> Ahead<'a, T> {
             next: first,
             row: 0,
             column: 0,
+            due: 0,
         })
     }
 
-    /// Fetches a share of the next line; to be called before the walk goes on by `blocks` blocks.
+    /// A share of the next line is due, as the walk is about to go on by `blocks` blocks. The first half of it is
+    /// fetched; the rest is for [`Self::fetch_rest`]: a processor cannot wait for all at once and do other work.
     #[inline(always)]
-    pub fn fetch<S: Shape>(&mut self, walk: &Walk, blocks: usize) {
+    pub fn fetch_half<S: Shape>(&mut self, walk: &Walk, blocks: usize) {
+        self.note::<S>(walk, blocks);
+        self.fetch::<S>(self.due / 2);
+    }
+
+    /// Fetches what is due.
+    #[inline(always)]
+    pub fn fetch_rest<S: Shape>(&mut self) {
+        self.fetch::<S>(self.due);
+    }
+
+    #[inline(always)]
+    fn note<S: Shape>(&mut self, walk: &Walk, blocks: usize) {
         if walk.line() != self.line {
+            self.fetch::<S>(self.due);
             self.turn(walk);
         }
-        let mut left = self.share * blocks;
+        self.due += self.share * blocks;
+    }
+
+    /// Fetches `count` cache lines, or as many as are left.
+    #[inline(always)]
+    fn fetch<S: Shape>(&mut self, count: usize) {
+        let mut left = count;
+        self.due -= count;
         while left > 0 && self.row < rows::<S>() {
             let row = row_of(self.next, &self.grid.strides, self.row);
             let count = left.min(self.row_length - self.column);

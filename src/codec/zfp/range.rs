@@ -105,6 +105,9 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
         let sources = unsafe { places.find::<A, S>(task, count, &mut copies) };
         places.look_ahead::<A, S>(task, &mut walk, in_batch(batch + A::blocks::<S>()));
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
+        if let Some(ahead) = &mut places.ahead {
+            ahead.fetch_rest::<S>();
+        }
         if let Some(quiet) = limits.quiet {
             headers.silence(quiet + T::BIAS);
         }
@@ -150,8 +153,8 @@ impl<'a, T: Value> Places<'a, T> {
         count: usize,
     ) {
         let strides = &task.grid.strides;
-        let mut fetch = |walk: &Walk, blocks| match &mut self.ahead {
-            Some(ahead) => ahead.fetch::<S>(walk, blocks),
+        let mut fetch = |walk: &Walk, blocks: usize| match &mut self.ahead {
+            Some(ahead) => ahead.fetch_half::<S>(walk, blocks),
             None => {
                 let first = task.first.wrapping_offset(walk.offset());
                 ahead::prefetch_rows::<T, S>(first, strides, 4 * blocks);
@@ -286,7 +289,7 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     for batch in range.clone().step_by(S::BATCH) {
         let count = (range.end - batch).min(S::BATCH);
         if let Some(ahead) = &mut ahead {
-            ahead.fetch::<S>(&walk, count);
+            ahead.fetch_half::<S>(&walk, count);
         }
         let batch_bits = limits.block_bits.filter(|_| count == S::BATCH);
         let together = batch_bits.is_some_and(|bits| {
@@ -305,6 +308,9 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
                 &mut headers,
                 planes,
             );
+        }
+        if let Some(ahead) = &mut ahead {
+            ahead.fetch_rest::<S>();
         }
         headers.bits[count..].fill(0);
         arch.inverse::<T, S>(&headers, &planes, &mut values);

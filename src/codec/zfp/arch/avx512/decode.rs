@@ -40,7 +40,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     for batch in range.clone().step_by(BATCH) {
         let count = (range.end - batch).min(BATCH);
         if let Some(ahead) = &mut ahead {
-            ahead.fetch::<S>(&walk, count);
+            ahead.fetch_half::<S>(&walk, count);
         }
         let are_lines =
             short_lines::<T, S>(bytes, position, limits, count, &mut headers, &mut lines);
@@ -65,6 +65,9 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
                 &mut planes.0,
             ),
         };
+        if let Some(ahead) = &mut ahead {
+            ahead.fetch_rest::<S>();
+        }
         let mut places = [None; BATCH];
         let is_row = count == BATCH && task.grid.strides[0] == 1 && walk.is_row::<S>(count);
         let row = is_row.then(|| walk.row::<S>(count));
