@@ -86,7 +86,7 @@ fn lift_slices(largest: __m512i, rows: &mut [Row]) {
     let scale = Scale::of(largest);
     for z in 0..4 {
         // (y)(x).
-        let v = four!(|y| { lift32(four!(|x| scale.quantize(load(&rows[16 * z + 4 * y + x])))) });
+        let v = four!(|y| lift32(four!(|x| scale.quantize(load(&rows[16 * z + 4 * y + x])))));
         // (x)(y).
         for x in 0..4 {
             let v = lift32(four!(|y| v[y][x]));

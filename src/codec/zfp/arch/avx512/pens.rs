@@ -106,7 +106,7 @@ pub struct Pages<'a> {
 /// Words of eight blocks.
 #[repr(align(64))]
 pub struct Kept {
-    words: [MaybeUninit<[u64; LANES]>; KEPT],
+    words: [[MaybeUninit<u64>; LANES]; KEPT],
     /// For each time, which of them are full.
     full: [MaybeUninit<u8>; KEPT],
 }
@@ -267,19 +267,13 @@ impl<'a> Pages<'a> {
         let full = two!(|g| times(&self.kept[g].full, self.count));
         let numbers = two!(|g| numbers(full[g]));
         let from = self.words;
-        for g in 0..2 {
-            let words = &mut self.words.as_chunks_mut().0[g];
-            *words = count(words, full[g], self.most_words);
+        for (words, full) in self.words.as_chunks_mut().0.iter_mut().zip(full) {
+            *words = count(words, full, self.most_words);
         }
         let mut blocks = from.iter().zip(&self.words).zip(paper.pages());
-        for g in 0..2 {
-            let kept = self.kept[g]
-                .words
-                .as_ptr()
-                .cast::<[MaybeUninit<u64>; 256]>();
-            // SAFETY: it is one array of as many words.
-            let kept = unsafe { &*kept };
-            for (numbers, ((from, to), page)) in numbers[g].iter().zip(blocks.by_ref()) {
+        for (kept, numbers) in self.kept.iter().zip(&numbers) {
+            let kept = kept.words.as_flattened();
+            for (numbers, ((from, to), page)) in numbers.iter().zip(blocks.by_ref()) {
                 let Some(page) = page.get_mut(*from as usize..*to as usize) else {
                     continue;
                 };
