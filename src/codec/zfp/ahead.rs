@@ -146,25 +146,12 @@ pub fn prefetch<T>(at: *const T) {
 
 /// As [`prefetch`], into the second-level cache only.
 #[inline(always)]
-fn prefetch_far<T>(at: *const T) {
+pub fn prefetch_far<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: any address may be asked for.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// As [`prefetch`], of a cache line that is going to be written.
-#[inline(always)]
-pub fn prefetch_to_write<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: any address may be asked for.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;

@@ -1,6 +1,6 @@
 //! Bit strings in 64-bit words, the lowest bit of the first word first.
 
-use super::ahead::{CACHE_LINE, prefetch_to_write};
+use super::ahead::{CACHE_LINE, prefetch_far};
 
 /// Appends bit strings to the words of a stream. Past the end it writes nothing and remembers that.
 pub struct BitWriter<'a> {
@@ -66,7 +66,7 @@ impl<'a> BitWriter<'a> {
         let (words, rest) = self.words.get_mut(self.at..)?.split_at_mut_checked(count)?;
         // Those after them will be asked for next.
         for line in rest[..count.min(rest.len())].chunks(CACHE_LINE / size_of::<u64>()) {
-            prefetch_to_write(line.as_ptr());
+            prefetch_far(line.as_ptr());
         }
         Some(words)
     }
