@@ -96,14 +96,14 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     let are_words = |bits: &usize| bits.is_multiple_of(64) && *bits <= 64 * BLOCK_WORDS;
     let words_of_block = limits.block_bits.filter(are_words).map(|bits| bits / 64);
     let mut nonfinite = 0;
-    let in_batch = |batch: usize| range.end.saturating_sub(batch).min(A::blocks::<S>());
+    let in_batch = |batch: usize| range.end.saturating_sub(batch).min(A::blocks::<T, S>());
     let mut places = Places::new::<S>(task);
     places.look_ahead::<A, S>(task, &mut walk, in_batch(range.start));
-    for batch in range.clone().step_by(A::blocks::<S>()) {
+    for batch in range.clone().step_by(A::blocks::<T, S>()) {
         let count = in_batch(batch);
         // SAFETY: the caller promised that the grid's values are readable.
         let sources = unsafe { places.find::<A, S>(task, count, &mut copies) };
-        places.look_ahead::<A, S>(task, &mut walk, in_batch(batch + A::blocks::<S>()));
+        places.look_ahead::<A, S>(task, &mut walk, in_batch(batch + A::blocks::<T, S>()));
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
         if let Some(ahead) = &mut places.ahead {
             ahead.fetch_rest::<S>();
@@ -111,7 +111,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
         if let Some(quiet) = limits.quiet {
             headers.silence(quiet + T::BIAS);
         }
-        if let Some(length) = words_of_block.filter(|_| count == A::blocks::<S>())
+        if let Some(length) = words_of_block.filter(|_| count == A::blocks::<T, S>())
             && let Some(words) = writer.next_words(count * length)
             && arch.encode_words::<T, S>(&headers, &mut planes.0, words)
         {
@@ -161,7 +161,7 @@ impl<'a, T: Value> Places<'a, T> {
             }
         };
         self.row = None;
-        if count == A::blocks::<S>() && strides[0] == 1 && walk.is_row::<S>(count) {
+        if count == A::blocks::<T, S>() && strides[0] == 1 && walk.is_row::<S>(count) {
             fetch(walk, count);
             self.row = Some(walk.row::<S>(count));
             return;
@@ -186,7 +186,7 @@ impl<'a, T: Value> Places<'a, T> {
         if let Some(offset) = self.row {
             let [_, strides @ ..] = task.grid.strides;
             let first = task.first.wrapping_offset(offset);
-            return std::array::from_fn(|i| match i < A::blocks::<S>() {
+            return std::array::from_fn(|i| match i < A::blocks::<T, S>() {
                 // SAFETY: these blocks are inside the grid, whose first value is at `first`; the caller promised
                 // that it is readable.
                 true => unsafe { Source::in_place(first.wrapping_add(4 * i), strides) },

@@ -43,7 +43,7 @@ pub trait Arch: Copy + Send + Sync {
 
     /// How many blocks go through the stages of encoding together.
     #[inline(always)]
-    fn blocks<S: Shape>() -> usize {
+    fn blocks<T: Value, S: Shape>() -> usize {
         S::BATCH
     }
 
@@ -124,6 +124,8 @@ pub enum Kind {
     /// With AVX2, but without the instructions for bit extraction, which some machines have in microcode.
     Avx2Plain,
     Avx2,
+    /// With the first AVX-512, but without what it got later.
+    Avx512Plain,
     Avx512,
 }
 
@@ -140,7 +142,13 @@ impl Kind {
 
     /// Every kind that this machine is, the best one last.
     pub fn all() -> Vec<Kind> {
-        let kinds = [Kind::Scalar, Kind::Avx2Plain, Kind::Avx2, Kind::Avx512];
+        let kinds = [
+            Kind::Scalar,
+            Kind::Avx2Plain,
+            Kind::Avx2,
+            Kind::Avx512Plain,
+            Kind::Avx512,
+        ];
         kinds.into_iter().filter(|kind| kind.is_present()).collect()
     }
 
@@ -151,6 +159,8 @@ impl Kind {
             Kind::Avx2Plain => avx2::Avx2::plain().is_some(),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => avx2::Avx2::extracting().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Plain => avx512::Avx512Plain::new().is_some(),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => avx512::Avx512::new().is_some(),
             #[cfg(not(target_arch = "x86_64"))]
@@ -169,6 +179,13 @@ impl Kind {
         {
             // SAFETY: the caller's promise, handed on; `arch` proves that the machine has the instructions.
             return unsafe { avx512::encode(arch, task, writer) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Kind::Avx512Plain
+            && let Some(arch) = avx512::Avx512Plain::new()
+        {
+            // SAFETY: as above.
+            return unsafe { avx512::encode_plain(arch, task, writer) };
         }
         #[cfg(target_arch = "x86_64")]
         if self == Kind::Avx2
@@ -225,7 +242,7 @@ impl Kind {
             return unsafe { avx512::decode(arch, task) };
         }
         #[cfg(target_arch = "x86_64")]
-        if self == Kind::Avx2
+        if matches!(self, Kind::Avx2 | Kind::Avx512Plain)
             && let Some(arch) = avx2::Avx2::extracting()
         {
             // SAFETY: as above.

@@ -147,12 +147,12 @@ static SQUARE64_CODING: Permutation = to_coding_order(SQUARE64, Square::ORDER);
 static CUBE64_NATURAL: Permutation = from_coding_order(CUBE64, Cube::ORDER);
 static SQUARE64_NATURAL: Permutation = from_coding_order(SQUARE64, Square::ORDER);
 
-/// Byte `j` of each eight: bit `7 - j` of the eight bytes, which run backwards.
+/// [`later::bits_of_bytes`] by the instruction.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn bits_of_bytes(v: __m512i) -> __m512i {
+fn bits_of_bytes(v: __m512i) -> __m512i {
     _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(0x0102_0408_1020_4080), v)
 }
 
@@ -167,9 +167,7 @@ pub fn bytes_of_bits(v: __m512i) -> __m512i {
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn to_negabinary32(v: __m512i) -> __m512i {
     let odd_digits = _mm512_set1_epi32(0xaaaa_aaaau32 as i32);
     _mm512_xor_si512(_mm512_add_epi32(v, odd_digits), odd_digits)

@@ -8,7 +8,8 @@
 //!
 //! All is kept where other transforms leave bit planes. Planes are made when the coder asks for them.
 
-use super::bytes::{bits_of_bytes, to_negabinary32};
+use super::bytes::to_negabinary32;
+use super::later::{Level, bits_of_bytes};
 use super::lifting::{lift32, transpose_elements};
 use super::registers::{Row, load, store};
 use super::single::{SCALE, largest_of, load_long, load_rows, scale_exponents};
@@ -37,23 +38,23 @@ static POSITION: [u8; 64] = {
 
 /// Returns the largest magnitudes, block by block.
 #[inline(never)]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn forward(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -> __m512i {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+pub fn forward<L: Level>(
+    level: L,
+    sources: &[Source<f32>; BATCH],
+    planes: &mut [Planes; BATCH],
+) -> __m512i {
     let rows = planes.as_flattened_mut().as_chunks_mut().0;
     let largest = turn(sources, rows);
     lift_slices(largest, rows);
     lift_between_slices(rows);
-    gather_bits(rows);
+    gather_bits(level, rows);
     _mm512_permutexvar_epi32(block_of_lane(), largest)
 }
 
 /// Values → columns. Returns the largest magnitude of each block, as a column.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn turn(sources: &[Source<f32>; BATCH], rows: &mut [Row]) -> __m512i {
     let in_a_row = Source::are_in_a_row(sources);
     let magnitude = _mm512_set1_epi32(i32::MAX);
@@ -79,9 +80,7 @@ fn turn(sources: &[Source<f32>; BATCH], rows: &mut [Row]) -> __m512i {
 
 /// Quantizes, and lifts along x and y.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn lift_slices(largest: __m512i, rows: &mut [Row]) {
     let scale = Scale::of(largest);
     for z in 0..4 {
@@ -109,9 +108,7 @@ struct Scale {
 
 impl Scale {
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     fn of(largest: __m512i) -> Scale {
         let exponent = scale_exponents(largest);
         let infinity = _mm512_set1_epi32(f32::INFINITY.to_bits() as i32);
@@ -128,9 +125,7 @@ impl Scale {
 
     /// Towards zero.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     fn quantize(&self, v: __m512i) -> __m512i {
         let v = _mm512_castsi512_ps(v);
         let scaled = if self.is_tiny {
@@ -144,9 +139,7 @@ impl Scale {
 
 /// Lifts along z, and puts columns in coding order.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn lift_between_slices(rows: &mut [Row]) {
     for column in 0..16 {
         let v = lift32(four!(|z| load(&rows[16 * z + column])));
@@ -160,10 +153,8 @@ fn lift_between_slices(rows: &mut [Row]) {
 /// Each eight columns → for each element of a lane, and each half of it, the bits of equal significance of the eight,
 /// a byte each.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn gather_bits(rows: &mut [Row]) {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+fn gather_bits<L: Level>(level: L, rows: &mut [Row]) {
     for eight in 0..8 {
         let columns = &mut rows[coded(8 * eight)..][..8];
         let pairs = four!(|i| unpack8(load(&columns[2 * i + 1]), load(&columns[2 * i])));
@@ -175,7 +166,10 @@ fn gather_bits(rows: &mut [Row]) {
             // The two low bytes, then the two high ones.
             let halves = unpack32(high[i][j], low[i][j]);
             for (half, &bytes) in halves.iter().enumerate() {
-                store(bits_of_bytes(bytes), &mut columns[2 * element + half]);
+                store(
+                    bits_of_bytes(level, bytes),
+                    &mut columns[2 * element + half],
+                );
             }
         }
     }
@@ -183,9 +177,7 @@ fn gather_bits(rows: &mut [Row]) {
 
 /// Eight bit planes of the first eight blocks and of the last.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn split(planes: &[Planes; BATCH], first: usize, split: &mut [[Row; 8]; 2]) {
     let rows = planes.as_flattened().as_chunks().0;
     let (half, byte) = (1 - first / 16, 1 - first / 8 % 2);
@@ -212,9 +204,7 @@ pub fn split(planes: &[Planes; BATCH], first: usize, split: &mut [[Row; 8]; 2]) 
 
 /// Eight registers of bytes by plane → those planes, two to a lane.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn join_planes(pairs: [__m512i; 4]) -> [__m512i; 4] {
     let low = unpack16(pairs[0], pairs[1]);
     let high = unpack16(pairs[2], pairs[3]);
@@ -224,36 +214,28 @@ fn join_planes(pairs: [__m512i; 4]) -> [__m512i; 4] {
 
 /// The elements of the low halves of lanes by turns, and those of the high halves.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn unpack8(a: __m512i, b: __m512i) -> [__m512i; 2] {
     [_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)]
 }
 
 /// As [`unpack8`].
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn unpack16(a: __m512i, b: __m512i) -> [__m512i; 2] {
     [_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b)]
 }
 
 /// As [`unpack8`].
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn unpack32(a: __m512i, b: __m512i) -> [__m512i; 2] {
     [_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)]
 }
 
 /// As [`unpack8`].
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn unpack64(a: __m512i, b: __m512i) -> [__m512i; 2] {
     [_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)]
 }

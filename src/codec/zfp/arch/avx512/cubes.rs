@@ -10,6 +10,7 @@
 
 use super::columns;
 use super::doubling::{double16, double32, spread32};
+use super::later::{Level, count_ones};
 use super::pens::{self, Kept, Pages, Paper, Pens};
 use super::registers::{Row, load, store};
 use super::shifts::{sll, srl, trailing_zeros};
@@ -22,33 +23,30 @@ use std::arch::x86_64::*;
 
 /// Encodes sixteen blocks, up to bit `budget` of each or a little more.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn encode<T: Value>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+pub fn encode<L: Level, T: Value>(
+    level: L,
     headers: &Headers,
     planes: &[Planes; BATCH],
     budget: usize,
     paper: &mut impl Paper,
 ) {
-    let pens = Pens::new::<T>(headers, budget);
+    let pens = Pens::new::<T>(level, headers, budget);
     let mut kept = Kept::pair();
     let mut pages = Pages::new(budget, &mut kept);
     let counts = two!(|g| pens::widen(&headers.planes.as_chunks().0[g]));
     let (are_whole, most) = planes_of::<T>(headers);
     let pens = if are_whole && budget != usize::MAX {
-        encode_planes::<T, _, false>(planes, counts, most, pens, &mut pages, paper)
+        encode_planes::<L, T, _, false>(level, planes, counts, most, pens, &mut pages, paper)
     } else {
-        encode_planes::<T, _, true>(planes, counts, most, pens, &mut pages, paper)
+        encode_planes::<L, T, _, true>(level, planes, counts, most, pens, &mut pages, paper)
     };
     pages.finish(&pens, paper);
 }
 
 /// Whether every block that is coded has all planes; and the most that one has.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn planes_of<T: Value>(headers: &Headers) -> (bool, u32) {
     // SAFETY: each is 64 readable bytes.
     let [bits, planes] = [&headers.bits, &headers.planes]
@@ -67,17 +65,16 @@ fn planes_of<T: Value>(headers: &Headers) -> (bool, u32) {
 
 /// Encodes planes until each block has had its `counts`, or all have their budget.
 #[inline(never)]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+fn encode_planes<L: Level, T: Value, P: Paper, const COUNTED: bool>(
+    level: L,
     planes: &[Planes; BATCH],
     counts: [__m512i; 2],
     most: u32,
-    mut pens: Pens,
+    mut pens: Pens<L>,
     pages: &mut Pages,
     paper: &mut P,
-) -> Pens {
+) -> Pens<L> {
     let groups = planes.as_chunks().0;
     let mut rows: [[Row; 8]; 2] = Default::default();
     let mut state = State::start();
@@ -97,7 +94,7 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
         let lead = if COUNTED || eight > 0 {
             0
         } else {
-            encode_lead(&rows, &mut state, &mut pens, pages)
+            encode_lead(level, &rows, &mut state, &mut pens, pages)
         };
         for i in lead..8 {
             let k = eight + i;
@@ -109,7 +106,8 @@ fn encode_planes<T: Value, P: Paper, const COUNTED: bool>(
             } else {
                 [!0; 2]
             };
-            encode_plane::<T, P, COUNTED>(
+            encode_plane::<L, T, P, COUNTED>(
+                level,
                 two!(|g| load(&rows[g][i as usize])),
                 coded,
                 &mut state,
@@ -139,9 +137,7 @@ struct State {
 
 impl State {
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     fn start() -> State {
         State {
             after: [_mm512_set1_epi64(1); 2],
@@ -156,10 +152,14 @@ impl State {
 /// The first planes, as long as no coefficient but the first is in any; returns how many those are. Before the first
 /// coefficient is significant each is a 0; that one is 1, 1 and 0; after it each is its bit and a 0.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn encode_lead(rows: &[[Row; 8]; 2], state: &mut State, pens: &mut Pens, pages: &mut Pages) -> u32 {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+fn encode_lead<L: Level>(
+    level: L,
+    rows: &[[Row; 8]; 2],
+    state: &mut State,
+    pens: &mut Pens<L>,
+    pages: &mut Pages,
+) -> u32 {
     let one = _mm512_set1_epi64(1);
     let mut bits = [_mm512_setzero_si512(); 2];
     let mut count = 0;
@@ -179,7 +179,7 @@ fn encode_lead(rows: &[[Row; 8]; 2], state: &mut State, pens: &mut Pens, pages: 
     let some = two!(|g| _mm512_test_epi64_mask(bits[g], bits[g]));
     let zeros = two!(|g| trailing_zeros(bits[g]));
     let code = two!(|g| {
-        let later = spread32(srl(bits[g], _mm512_add_epi64(zeros[g], one)));
+        let later = spread32(level, srl(bits[g], _mm512_add_epi64(zeros[g], one)));
         let code = _mm512_or_si512(_mm512_slli_epi64::<3>(later), _mm512_set1_epi64(0b011));
         sll(code, zeros[g])
     });
@@ -195,18 +195,17 @@ fn encode_lead(rows: &[[Row; 8]; 2], state: &mut State, pens: &mut Pens, pages: 
 
 /// One plane of each block.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn encode_plane<T: Value, P: Paper, const COUNTED: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+fn encode_plane<L: Level, T: Value, P: Paper, const COUNTED: bool>(
+    level: L,
     plane: [__m512i; 2],
     coded: [__mmask8; 2],
     state: &mut State,
-    pens: &mut Pens,
+    pens: &mut Pens<L>,
     pages: &mut Pages,
     paper: &mut P,
 ) {
-    pages.make_room(paper);
+    pages.make_room(level, paper);
     let of = |v: [__m512i; 2]| {
         if COUNTED {
             two!(|g| _mm512_maskz_mov_epi64(coded[g], v[g]))
@@ -230,9 +229,8 @@ fn encode_plane<T: Value, P: Paper, const COUNTED: bool>(
     state.first = two!(|g| sll(one, now[g]));
     // (Twice the plane, without the last coefficient.)
     let rest = two!(|g| srl(_mm512_add_epi64(plane[g], plane[g]), after[g]));
-    let ones = two!(|g| _mm512_popcnt_epi64(rest[g]));
+    let Tail { ones, low, high } = tails::<L, T, P, COUNTED>(level, rest, after, &mut state.wide);
     let length = two!(|g| _mm512_add_epi64(_mm512_min_epi32(next[g], size), ones[g]));
-    let Tail { low, high } = tails::<T, P, COUNTED>(rest, after, &mut state.wide);
     // The 1 ahead, which is `first`, and the one that is none.
     let known = two!(|g| _mm512_sub_epi64(first[g], one));
     let tail = two!(|g| sll(low[g], after[g]));
@@ -261,6 +259,7 @@ fn encode_plane<T: Value, P: Paper, const COUNTED: bool>(
 
 /// Tails, each one-bit followed by another 1: the first 64 bits, and those after them.
 struct Tail {
+    ones: [__m512i; 2],
     low: [__m512i; 2],
     /// Moved up by `after`.
     high: [__m512i; 2],
@@ -269,10 +268,9 @@ struct Tail {
 /// Doubles tails. (Nothing in it depends on its types; but what is called from one place only is put there by the
 /// compiler, and so it is with [`encode_plane`].)
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn tails<T: Value, P: Paper, const COUNTED: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+fn tails<L: Level, T: Value, P: Paper, const COUNTED: bool>(
+    level: L,
     rest: [__m512i; 2],
     after: [__m512i; 2],
     wide: &mut bool,
@@ -284,34 +282,44 @@ fn tails<T: Value, P: Paper, const COUNTED: bool>(
     }
     if !*wide {
         let both = _mm512_or_si512(rest[0], _mm512_slli_epi64::<32>(rest[1]));
-        let doubled = double16(both);
-        let first = _mm512_and_si512(doubled, _mm512_set1_epi64(0xffff_ffff));
+        let (doubled, length) = double16(level, both);
+        let ones = halves_of(_mm512_sub_epi32(length, _mm512_set1_epi32(16)));
         return Tail {
-            low: [first, _mm512_srli_epi64::<32>(doubled)],
+            ones: two!(|g| count_ones(level, rest[g], ones[g])),
+            low: halves_of(doubled),
             high,
         };
     }
     // Of less there is no such tail.
     *wide = are_below(after, 49);
-    let mut low = two!(|g| double32(rest[g]));
+    let [(a, length_a), (b, length_b)] = two!(|g| double32(level, rest[g]));
+    let half = _mm512_set1_epi64(32);
+    let mut low = [a, b];
+    let mut ones = [length_a, length_b].map(|length| _mm512_sub_epi64(length, half));
     if _mm512_test_epi64_mask(any, _mm512_set1_epi64(!0xffff_ffff)) != 0 {
-        let half = _mm512_set1_epi64(32);
-        let upper = two!(|g| double32(_mm512_srli_epi64::<32>(rest[g])));
-        for g in 0..2 {
-            let near = _mm512_and_si512(rest[g], _mm512_set1_epi64(0xffff_ffff));
-            let ones = _mm512_popcnt_epi64(near);
-            low[g] = _mm512_or_si512(low[g], sll(upper[g], _mm512_add_epi64(half, ones)));
-            high[g] = sll(srl(upper[g], _mm512_sub_epi64(half, ones)), after[g]);
+        let upper = two!(|g| double32(level, _mm512_srli_epi64::<32>(rest[g])));
+        for (g, (upper, length)) in upper.into_iter().enumerate() {
+            let below = _mm512_add_epi64(half, ones[g]);
+            low[g] = _mm512_or_si512(low[g], sll(upper, below));
+            high[g] = sll(srl(upper, _mm512_sub_epi64(half, ones[g])), after[g]);
+            ones[g] = _mm512_add_epi64(ones[g], _mm512_sub_epi64(length, half));
         }
     }
-    Tail { low, high }
+    let ones = two!(|g| count_ones(level, rest[g], ones[g]));
+    Tail { ones, low, high }
+}
+
+/// The low halves of lanes, and the high ones.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+fn halves_of(v: __m512i) -> [__m512i; 2] {
+    let low = _mm512_and_si512(v, _mm512_set1_epi64(0xffff_ffff));
+    [low, _mm512_srli_epi64::<32>(v)]
 }
 
 /// Whether any is below a limit.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn are_below(v: [__m512i; 2], limit: i64) -> bool {
     let least = _mm512_min_epi32(v[0], v[1]);
     _mm512_cmplt_epi64_mask(least, _mm512_set1_epi64(limit)) != 0

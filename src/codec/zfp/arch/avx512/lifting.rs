@@ -3,9 +3,7 @@
 use std::arch::x86_64::*;
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn lift32([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
     let (x, w) = average32(x, w);
     let (z, y) = average32(z, y);
@@ -17,9 +15,7 @@ pub fn lift32([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn unlift32([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
     let y = _mm512_add_epi32(y, half32(w));
     let w = _mm512_sub_epi32(w, half32(y));
@@ -31,35 +27,27 @@ pub fn unlift32([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn half32(v: __m512i) -> __m512i {
     _mm512_srai_epi32::<1>(v)
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn average32(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
     let mean = half32(_mm512_add_epi32(a, b));
     (mean, _mm512_sub_epi32(b, mean))
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn unaverage32(excess: __m512i, mean: __m512i) -> (__m512i, __m512i) {
     let sum = _mm512_add_epi32(excess, mean);
     (sum, _mm512_sub_epi32(mean, excess))
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn lift64([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
     let (x, w) = average64(x, w);
     let (z, y) = average64(z, y);
@@ -71,9 +59,7 @@ pub fn lift64([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn unlift64([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
     let y = _mm512_add_epi64(y, half64(w));
     let w = _mm512_sub_epi64(w, half64(y));
@@ -85,26 +71,20 @@ pub fn unlift64([x, y, z, w]: [__m512i; 4]) -> [__m512i; 4] {
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn half64(v: __m512i) -> __m512i {
     _mm512_srai_epi64::<1>(v)
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn average64(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
     let mean = half64(_mm512_add_epi64(a, b));
     (mean, _mm512_sub_epi64(b, mean))
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn unaverage64(excess: __m512i, mean: __m512i) -> (__m512i, __m512i) {
     let sum = _mm512_add_epi64(excess, mean);
     (sum, _mm512_sub_epi64(mean, excess))
@@ -112,9 +92,7 @@ fn unaverage64(excess: __m512i, mean: __m512i) -> (__m512i, __m512i) {
 
 /// In each 128-bit lane, element `i` of register `r` changes places with element `r` of register `i`.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn transpose_elements([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let ab = _mm512_unpacklo_epi32(a, b);
     let cd = _mm512_unpacklo_epi32(c, d);
@@ -130,9 +108,7 @@ pub fn transpose_elements([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 
 /// 128-bit lane `i` of register `r` changes places with lane `r` of register `i`.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn transpose_lanes([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let ab = _mm512_shuffle_i32x4::<0x44>(a, b);
     let cd = _mm512_shuffle_i32x4::<0x44>(c, d);
@@ -149,9 +125,7 @@ pub fn transpose_lanes([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 /// Turns the bits of (register, element) around: with registers numbered (r1 r0) and their 64-bit
 /// elements (l1 l0 e), the value at (r1 r0)(l1 l0 e) moves to (l0 e)(r1 l1 r0).
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn rotate([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let ab = _mm512_unpacklo_epi64(a, b);
     let cd = _mm512_unpacklo_epi64(c, d);
@@ -167,9 +141,7 @@ pub fn rotate([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 
 /// The inverse of [`rotate`].
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn rotate_back([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let [ab, cd] = weave_lanes(a, c);
     let [ab_high, cd_high] = weave_lanes(b, d);
@@ -183,9 +155,7 @@ pub fn rotate_back([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 
 /// The 128-bit lanes of two registers in turn: of their low halves, then of their high halves.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn weave_lanes(a: __m512i, b: __m512i) -> [__m512i; 2] {
     let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
     let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
@@ -197,9 +167,7 @@ pub fn weave_lanes(a: __m512i, b: __m512i) -> [__m512i; 2] {
 
 /// 64-bit element `i` of register `r` changes places with element `r` of register `i`.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn transpose8([a, b, c, d, e, f, g, h]: [__m512i; 8]) -> [__m512i; 8] {
     let low = transpose_lanes([
         _mm512_unpacklo_epi64(a, b),

@@ -4,6 +4,7 @@
 //! See [`crate::codec::zfp::encoder`] for the code.
 
 use super::doubling::{join_bytes, join_halves};
+use super::later::Level;
 use super::pens::{self, Kept, Pages, Paper, Pens};
 use super::registers::load;
 use crate::codec::zfp::Value;
@@ -19,13 +20,14 @@ use std::arch::x86_64::*;
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn encode<T: Value>(
+pub fn encode<L: Level, T: Value>(
+    level: L,
     headers: &Headers,
     planes: &[Planes; BATCH],
     budget: usize,
     paper: &mut impl Paper,
 ) {
-    let mut pens = Pens::new::<T>(headers, budget);
+    let mut pens = Pens::new::<T>(level, headers, budget);
     let mut kept = Kept::pair();
     let mut pages = Pages::new(budget, &mut kept);
     let counts = two!(|g| pens::widen(&headers.planes.as_chunks().0[g]));
@@ -35,7 +37,7 @@ pub fn encode<T: Value>(
         if k >= most || pens.are_done() {
             break;
         }
-        pages.make_room(paper);
+        pages.make_room(level, paper);
         let [(a, length_a, first), (b, length_b, second)] = two!(|g| {
             let words = planes[g].as_chunks().0;
             let words = pens::in_lanes(load(&words[k as usize / 16]));

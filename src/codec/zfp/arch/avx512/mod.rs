@@ -1,5 +1,5 @@
 //! x86-64 with AVX-512 as of Ice Lake and Zen 4: byte permutes across a register (VBMI) and bit matrix
-//! transposes (GFNI) make bit planes.
+//! transposes (GFNI) make bit planes. What is compiled for less is there for [`plain`] as well.
 
 /// `[e(0), e(1), e(2), e(3)]`. A closure for `array::map` would be a function of its own, called with its
 /// registers in memory.
@@ -43,9 +43,11 @@ mod decode;
 mod double;
 mod doubling;
 mod join32;
+mod later;
 mod lifting;
 mod lines;
 mod pens;
+mod plain;
 mod registers;
 mod shifts;
 mod single;
@@ -69,7 +71,9 @@ use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
+use later::Level;
 use pens::{Paper, Ream};
+pub use plain::{Avx512Plain, encode as encode_plain};
 
 /// Proof that the machine has the instructions.
 #[derive(Clone, Copy)]
@@ -94,11 +98,16 @@ impl Avx512 {
     }
 }
 
+// SAFETY: there is no other way to a value than to ask for the instructions.
+unsafe impl Level for Avx512 {
+    const LATER: bool = true;
+}
+
 impl Arch for Avx512 {
     type Bmi = Bmi2;
 
     #[inline(always)]
-    fn blocks<S: Shape>() -> usize {
+    fn blocks<T: Value, S: Shape>() -> usize {
         BATCH
     }
 
@@ -120,7 +129,7 @@ impl Arch for Avx512 {
         // `f32`, the only one of 64 `f64`.
         unsafe {
             if T::Int::BITS == 32 {
-                single::forward::<S>(Source::reinterpret(sources), lowest, headers, planes)
+                single::forward::<S>(self, Source::reinterpret(sources), lowest, headers, planes)
             } else {
                 double::forward::<S>(Source::reinterpret(sources), lowest, headers, planes)
             }
@@ -166,7 +175,7 @@ impl Arch for Avx512 {
 /// [`Arch::encode`], wherever it goes.
 #[inline(always)]
 fn encode_to<T: Value, S: Shape>(
-    _: Avx512,
+    level: Avx512,
     headers: &Headers,
     planes: &[Planes; BATCH],
     budget: usize,
@@ -175,9 +184,9 @@ fn encode_to<T: Value, S: Shape>(
     // SAFETY: there is an `Avx512`, which proves that the machine has the instructions.
     unsafe {
         match S::DIMS {
-            1 => lines::encode::<T>(headers, planes, budget, paper),
-            2 => squares::encode::<T>(headers, planes, budget, paper),
-            _ => cubes::encode::<T>(headers, planes, budget, paper),
+            1 => lines::encode::<_, T>(level, headers, planes, budget, paper),
+            2 => squares::encode::<_, T>(level, headers, planes, budget, paper),
+            _ => cubes::encode::<_, T>(level, headers, planes, budget, paper),
         }
     }
 }

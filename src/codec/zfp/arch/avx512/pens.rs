@@ -4,10 +4,10 @@
 //! full; in the end each block's are picked out. (Storing each block's word each time takes longer: a processor
 //! stores one a cycle.)
 
-use super::bytes::{self, Permutation};
+use super::later::{Level, across, compress_bytes, in_next_word, in_word};
 use super::lifting::transpose8;
 use super::registers::{load, store};
-use super::shifts::{shld, sll};
+use super::shifts::sll;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::encoder::{BLOCK_WORDS, BlockBits, Pen};
@@ -35,7 +35,8 @@ const LANE_OF_BLOCK: [usize; LANES] = {
 const KEPT: usize = 256 / LANES;
 
 /// Where the next bits go. Apart from the words, so that it can stay in registers.
-pub struct Pens {
+pub struct Pens<L> {
+    level: L,
     /// Bits of each block so far, and those of the words they are filling.
     position: [__m512i; 2],
     pending: [__m512i; 2],
@@ -111,16 +112,15 @@ pub struct Kept {
     full: [MaybeUninit<u8>; KEPT],
 }
 
-impl Pens {
+impl<L: Level> Pens<L> {
     /// Starts each block with its header.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    pub fn new<T: Value>(headers: &Headers, budget: usize) -> Pens {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+    pub fn new<T: Value>(level: L, headers: &Headers, budget: usize) -> Self {
         let pending = two!(|g| widen(&headers.bits.as_chunks().0[g]));
         let header_bits = _mm512_set1_epi64(T::HEADER_BITS.into());
         Pens {
+            level,
             position: two!(|g| {
                 let is_coded = _mm512_test_epi64_mask(pending[g], pending[g]);
                 _mm512_mask_mov_epi64(_mm512_set1_epi64(1), is_coded, header_bits)
@@ -132,9 +132,7 @@ impl Pens {
 
     /// Whether every block has its budget.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     pub fn are_done(&self) -> bool {
         let [a, b] = two!(|g| _mm512_cmplt_epu64_mask(self.position[g], self.budget));
         a | b == 0
@@ -142,17 +140,15 @@ impl Pens {
 
     /// Appends `length` bits, at most 64, to each block; those of `bits` above them must be zero.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     pub fn push(&mut self, pages: &mut Pages, bits: [__m512i; 2], length: [__m512i; 2]) {
         if pages.most_words == 1 {
             return self.fill(bits, length);
         }
-        let zero = _mm512_setzero_si512();
-        let position = self.position;
-        let first = two!(|g| _mm512_or_si512(self.pending[g], shld(bits[g], zero, position[g])));
-        let second = two!(|g| shld(zero, bits[g], position[g]));
+        let (level, position) = (self.level, self.position);
+        let first = two!(|g| in_word(level, bits[g], position[g]));
+        let first = two!(|g| _mm512_or_si512(self.pending[g], first[g]));
+        let second = two!(|g| in_next_word(level, bits[g], position[g]));
         let next = two!(|g| _mm512_add_epi64(position[g], length[g]));
         let full = two!(|g| {
             let changed = _mm512_xor_si512(position[g], next[g]);
@@ -165,9 +161,7 @@ impl Pens {
 
     /// As [`Self::push`] if only the first word of each block is needed, which is then always the one being filled.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     fn fill(&mut self, bits: [__m512i; 2], length: [__m512i; 2]) {
         for g in 0..2 {
             let bits = sll(bits[g], self.position[g]);
@@ -178,9 +172,7 @@ impl Pens {
 
     /// As [`Self::push`] for up to 128 bits, low and high ones.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     pub fn push_two(
         &mut self,
         pages: &mut Pages,
@@ -191,11 +183,11 @@ impl Pens {
         if pages.most_words == 1 {
             return self.fill(low, length);
         }
-        let zero = _mm512_setzero_si512();
-        let position = self.position;
-        let first = two!(|g| _mm512_or_si512(self.pending[g], shld(low[g], zero, position[g])));
-        let second = two!(|g| shld(high[g], low[g], position[g]));
-        let third = two!(|g| shld(zero, high[g], position[g]));
+        let (level, position) = (self.level, self.position);
+        let first = two!(|g| in_word(level, low[g], position[g]));
+        let first = two!(|g| _mm512_or_si512(self.pending[g], first[g]));
+        let second = two!(|g| across(level, low[g], high[g], position[g]));
+        let third = two!(|g| in_next_word(level, high[g], position[g]));
         let next = two!(|g| _mm512_add_epi64(position[g], length[g]));
         let words = two!(|g| {
             let word = _mm512_srli_epi64::<6>(position[g]);
@@ -232,9 +224,7 @@ impl<'a> Pages<'a> {
 
     /// Keeps the next word of the lanes in `full`.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     fn keep(&mut self, words: [__m512i; 2], full: [__mmask8; 2]) {
         let at = self.count % KEPT;
         for g in 0..2 {
@@ -248,24 +238,20 @@ impl<'a> Pages<'a> {
 
     /// Makes room for two more words of each block.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    pub fn make_room(&mut self, paper: &mut impl Paper) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+    pub fn make_room(&mut self, level: impl Level, paper: &mut impl Paper) {
         if self.count + 2 > KEPT {
-            self.pick(paper);
+            self.pick(level, paper);
         }
     }
 
     /// Picks out the words that are kept, block by block.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    fn pick(&mut self, paper: &mut impl Paper) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+    fn pick(&mut self, level: impl Level, paper: &mut impl Paper) {
         // Of all before any: what has just been stored takes a while to be there.
         let full = two!(|g| times(&self.kept[g].full, self.count));
-        let numbers = two!(|g| numbers(full[g]));
+        let numbers = two!(|g| numbers(level, full[g]));
         let from = self.words;
         for (words, full) in self.words.as_chunks_mut().0.iter_mut().zip(full) {
             *words = count(words, full, self.most_words);
@@ -287,12 +273,10 @@ impl<'a> Pages<'a> {
     }
 
     #[inline(never)]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-    )]
-    pub fn finish(mut self, pens: &Pens, paper: &mut impl Paper) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+    pub fn finish<L: Level>(mut self, pens: &Pens<L>, paper: &mut impl Paper) {
         if self.count > 0 {
-            self.pick(paper);
+            self.pick(pens.level, paper);
         }
         if !paper.goes_on(&self.words) {
             return;
@@ -324,95 +308,49 @@ impl<'a> Pages<'a> {
 
 /// How many words there are, no more than `most`, after those at these times.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn count(words: &[u32; LANES], times: [u32; LANES], most: u32) -> [u32; LANES] {
     std::array::from_fn(|i| most.min(words[i] + times[i].count_ones()))
 }
 
-/// The numbers of each lane's words at its `times`, from the first on, with zeros after them.
+/// The numbers of each block's words at its `times`; what follows them means nothing.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn numbers(times: [u32; LANES]) -> [[u8; KEPT]; LANES] {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+fn numbers(level: impl Level, times: [u32; LANES]) -> [[u8; KEPT]; LANES] {
     let mut numbers = [[0; KEPT]; LANES];
-    // SAFETY: 32 readable bytes.
-    let first = unsafe { _mm256_loadu_si256(FIRST_WORDS.as_ptr().cast()) };
     for (block, (numbers, times)) in numbers.iter_mut().zip(times).enumerate() {
-        let all = _mm256_add_epi8(first, _mm256_set1_epi8(LANE_OF_BLOCK[block] as i8));
-        // SAFETY: 32 writable bytes.
-        unsafe {
-            _mm256_storeu_si256(
-                numbers.as_mut_ptr().cast(),
-                _mm256_maskz_compress_epi8(times, all),
-            );
-        }
+        compress_bytes(level, &NUMBERS[LANE_OF_BLOCK[block]], times, numbers);
     }
     numbers
 }
 
-/// The number of the first lane's word at each time.
-static FIRST_WORDS: [u8; KEPT] = {
-    let mut numbers = [0; KEPT];
-    let mut time = 0;
-    while time < KEPT {
-        numbers[time] = (LANES * time) as u8;
-        time += 1;
+/// The number of each lane's word at each time.
+static NUMBERS: [[u8; KEPT]; LANES] = {
+    let mut numbers = [[0; KEPT]; LANES];
+    let mut number = 0;
+    while number < KEPT * LANES {
+        numbers[number % LANES][number / LANES] = number as u8;
+        number += 1;
     }
     numbers
 };
 
-/// For each lane, the first `count` times at which it was one of `lanes`.
+/// For each block, those of the first `count` times at which its lane was one of `lanes`.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn times(lanes: &[MaybeUninit<u8>; KEPT], count: usize) -> [u32; LANES] {
     let there = u32::MAX.unbounded_shr(32u32.saturating_sub(count as u32));
     // SAFETY: only those bytes are read that have been written, at most 32.
     let lanes = unsafe { _mm256_maskz_loadu_epi8(there, lanes.as_ptr().cast()) };
-    let bits = bytes::bits_of_bytes(REVERSED.apply(_mm512_castsi256_si512(lanes)));
-    let mut times = [0; LANES];
-    // SAFETY: 32 writable bytes.
-    unsafe {
-        let lanes = _mm512_castsi512_si256(BY_LANE.apply(bits));
-        _mm256_storeu_si256(times.as_mut_ptr().cast(), lanes);
-    }
-    times
-}
-
-/// Each eight bytes backwards.
-static REVERSED: Permutation = Permutation::of(reversed());
-/// Byte `j` of each of the first four eight bytes to the four bytes `j`.
-static BY_LANE: Permutation = Permutation::of(by_lane());
-
-const fn reversed() -> [u8; 64] {
-    let mut table = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        table[i] = i as u8 ^ 7;
-        i += 1;
-    }
-    table
-}
-
-const fn by_lane() -> [u8; 64] {
-    let mut table = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        table[i] = (i % 4 * 8 + 7 - LANE_OF_BLOCK[i / 4 % 8]) as u8;
-        i += 1;
-    }
-    table
+    eight!(|block| {
+        let up = _mm_cvtsi32_si128(7 - LANE_OF_BLOCK[block] as i32);
+        _mm256_movepi8_mask(_mm256_sll_epi16(lanes, up))
+    })
 }
 
 /// Those of eight blocks, lane by lane.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn widen(elements: &[u32; LANES]) -> __m512i {
     // SAFETY: 32 readable bytes.
     let blocks = unsafe { _mm256_loadu_si256(elements.as_ptr().cast()) };
@@ -421,9 +359,7 @@ pub fn widen(elements: &[u32; LANES]) -> __m512i {
 
 /// A word of each of eight blocks, which are in order → lane by lane.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn in_lanes(blocks: __m512i) -> __m512i {
     let order = BLOCK_OF_LANE.map(|block| block as u64);
     _mm512_permutexvar_epi64(load(&order), blocks)
@@ -431,9 +367,7 @@ pub fn in_lanes(blocks: __m512i) -> __m512i {
 
 /// Eight words of each of eight blocks, from word `at` on → a register of each.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn turn(planes: &[Planes; LANES], at: usize) -> [__m512i; 8] {
     transpose8(eight!(|lane| {
         let words = planes[BLOCK_OF_LANE[lane]].as_chunks().0;

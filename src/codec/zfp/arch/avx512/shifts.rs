@@ -6,9 +6,7 @@ use std::arch::x86_64::*;
 
 /// Bits moved up; none are left where `count` is 64 or more. (Compilers would guard a shift by so much.)
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn sll(bits: __m512i, count: __m512i) -> __m512i {
     let moved;
     // SAFETY: the instruction, one of those that this function is compiled with, reads and writes registers only.
@@ -20,9 +18,7 @@ pub fn sll(bits: __m512i, count: __m512i) -> __m512i {
 
 /// As [`sll`], down.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn srl(bits: __m512i, count: __m512i) -> __m512i {
     let moved;
     // SAFETY: as above.
@@ -32,26 +28,11 @@ pub fn srl(bits: __m512i, count: __m512i) -> __m512i {
     moved
 }
 
-/// The bits of `high` moved up, with those of `low` moved in; `count` is taken modulo 64.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn shld(high: __m512i, low: __m512i, count: __m512i) -> __m512i {
-    let mut moved = high;
-    // SAFETY: as above.
-    unsafe {
-        asm!("vpshldvq {}, {}, {}", inout(zmm_reg) moved, in(zmm_reg) low, in(zmm_reg) count, options(pure, nomem, nostack, preserves_flags));
-    }
-    moved
-}
-
 /// 64 where there is no one-bit.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn trailing_zeros(bits: __m512i) -> __m512i {
     let below = _mm512_add_epi64(bits, _mm512_set1_epi64(-1));
-    _mm512_popcnt_epi64(_mm512_andnot_si512(bits, below))
+    let leading = _mm512_lzcnt_epi64(_mm512_andnot_si512(bits, below));
+    _mm512_sub_epi64(_mm512_set1_epi64(64), leading)
 }

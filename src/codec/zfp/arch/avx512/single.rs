@@ -7,10 +7,11 @@
 //! whole registers. On the way back coefficients are joined in the order that takes the fewest transposes.
 
 use super::join32::{join_cube, join_squares};
+use super::later::Level;
 use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32};
 use super::registers;
 use super::unlines::Lines;
-use super::{bytes, columns};
+use super::{Avx512, bytes, columns};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::{Source, Target};
 use crate::codec::zfp::planes::Planes;
@@ -26,6 +27,7 @@ type Registers = [__m512i; 4];
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn forward<S: Shape>(
+    level: Avx512,
     sources: &[Source<f32>; BATCH],
     lowest: LowestExponent,
     headers: &mut Headers,
@@ -34,9 +36,23 @@ pub fn forward<S: Shape>(
     let largest = match S::DIMS {
         1 => forward_lines(sources, planes),
         2 => forward_squares(sources, planes),
-        _ => columns::forward(sources, planes),
+        _ => return forward_cubes(level, sources, lowest, headers, planes),
     };
     set_headers::<S>(headers, largest, lowest)
+}
+
+/// [`forward`] of 3-D blocks.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+pub fn forward_cubes<L: Level>(
+    level: L,
+    sources: &[Source<f32>; BATCH],
+    lowest: LowestExponent,
+    headers: &mut Headers,
+    planes: &mut [Planes; BATCH],
+) -> usize {
+    let largest = columns::forward(level, sources, planes);
+    set_headers::<Cube>(headers, largest, lowest)
 }
 
 #[inline]
@@ -106,9 +122,7 @@ fn forward_lines(sources: &[Source<f32>; BATCH], planes: &mut [Planes; BATCH]) -
 pub const SCALE: f32 = 157.0;
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 fn set_headers<S: Shape>(headers: &mut Headers, largest: __m512i, lowest: LowestExponent) -> usize {
     let infinity = _mm512_set1_epi32(f32::INFINITY.to_bits() as i32);
     let finite = _mm512_cmplt_epi32_mask(largest, infinity);
@@ -139,18 +153,14 @@ fn load(elements: &[i32; 16]) -> __m512i {
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn load_long(row: &[f32; 16]) -> __m512i {
     // SAFETY: 64 readable bytes.
     unsafe { _mm512_loadu_si512(row.as_ptr().cast()) }
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn load_rows(rows: [&[f32; 4]; 4]) -> __m512i {
     // SAFETY: each row is 16 readable bytes.
     let lanes = four!(|i| unsafe { _mm_loadu_si128(rows[i].as_ptr().cast()) });
@@ -168,18 +178,14 @@ pub fn largest_magnitude(v: Registers) -> __m512i {
 }
 
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn largest_of([a, b, c, d]: Registers) -> __m512i {
     _mm512_max_epi32(_mm512_max_epi32(a, b), _mm512_max_epi32(c, d))
 }
 
 /// Largest magnitudes → exponents of the factors from values to integers.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn scale_exponents(largest: __m512i) -> __m512 {
     let biased = _mm512_cvtepi32_ps(_mm512_srli_epi32::<23>(largest));
     // ZFP's exponents are one above IEEE's.

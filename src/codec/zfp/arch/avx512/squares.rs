@@ -4,6 +4,7 @@
 //! See [`crate::codec::zfp::encoder`] for the code.
 
 use super::doubling::{double4, join_bytes, join_halves, shl32};
+use super::later::Level;
 use super::pens::{self, Kept, Pages, Paper, Pens};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -17,13 +18,14 @@ use std::arch::x86_64::*;
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn encode<T: Value>(
+pub fn encode<L: Level, T: Value>(
+    level: L,
     headers: &Headers,
     planes: &[Planes; BATCH],
     budget: usize,
     paper: &mut impl Paper,
 ) {
-    let mut pens = Pens::new::<T>(headers, budget);
+    let mut pens = Pens::new::<T>(level, headers, budget);
     let mut kept = Kept::pair();
     let mut pages = Pages::new(budget, &mut kept);
     let counts = two!(|g| pens::widen(&headers.planes.as_chunks().0[g]));
@@ -40,7 +42,7 @@ pub fn encode<T: Value>(
             if k >= most || pens.are_done() {
                 break 'planes;
             }
-            pages.make_room(paper);
+            pages.make_room(level, paper);
             let [(a, first), (b, second)] = two!(|g| {
                 encode_planes::<T>(words[g][i as usize], k, significant[g], counts[g])
             });

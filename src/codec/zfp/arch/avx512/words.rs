@@ -146,9 +146,7 @@ pub fn in_memory<T>(rows: &mut T) {
 
 /// [`block`] of each lane, and the lane of each block.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn block_of_lane() -> __m512i {
     _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
 }
