@@ -36,9 +36,10 @@ pub struct Ahead<'a, T> {
 impl<'a, T: Value> Ahead<'a, T> {
     /// Nothing if there is no gain: in 1-D, or if rows are not contiguous, or too long.
     pub fn new<S: Shape>(grid: &'a Grid, first: *const T) -> Option<Self> {
-        let row_length = (grid.extents[0] * size_of::<T>()).div_ceil(CACHE_LINE);
-        let lines = rows::<S>() * row_length;
-        let pays = S::DIMS > 1 && grid.strides[0] == 1 && lines * CACHE_LINE <= LONGEST;
+        let row_bytes = grid.extents[0].saturating_mul(size_of::<T>());
+        let row_length = row_bytes.div_ceil(CACHE_LINE);
+        let lines = rows::<S>().saturating_mul(row_length);
+        let pays = S::DIMS > 1 && grid.strides[0] == 1 && lines <= LONGEST / CACHE_LINE;
         pays.then(|| Ahead {
             grid,
             first,
@@ -155,4 +156,54 @@ pub fn prefetch_far<T>(at: *const T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::zfp::shape::{Cube, Square};
+
+    /// Codes a grid by sixteen blocks; before each line but the first all of it must have been fetched.
+    fn lines_are_fetched<S: Shape>(nx: usize) {
+        let grid = Grid {
+            dims: S::DIMS as u8,
+            extents: [nx, 12, if S::DIMS == 3 { 8 } else { 1 }],
+            strides: [1, nx as isize, 12 * nx as isize],
+        };
+        let mut ahead = Ahead::new::<S>(&grid, std::ptr::null::<f32>()).unwrap();
+        let mut walk = Walk::new::<S>(&grid, 0);
+        for block in 0..grid.blocks() {
+            let line = walk.line();
+            if block % 16 == 8 {
+                ahead.fetch_rest::<S>();
+            }
+            ahead.fetch_half::<S>(&walk, 1);
+            walk.step::<S>();
+            if walk.line() != line {
+                ahead.fetch_rest::<S>();
+                assert_eq!((ahead.row, ahead.column), (rows::<S>(), 0), "{nx}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_of_blocks_is_fetched_before_its_turn() {
+        for nx in [1, 4, 7, 16, 64, 216, 500, 2000] {
+            lines_are_fetched::<Square>(nx);
+            lines_are_fetched::<Cube>(nx);
+        }
+    }
+
+    #[test]
+    fn what_has_no_rows_or_too_long_ones_is_left_alone() {
+        let grid = |nx: usize, along_x| Grid {
+            dims: 3,
+            extents: [nx, 8, 8],
+            strides: [along_x, 3 * nx as isize, 24 * nx as isize],
+        };
+        let first = std::ptr::null::<f32>();
+        assert!(Ahead::new::<Cube>(&grid(100, 1), first).is_some());
+        assert!(Ahead::new::<Cube>(&grid(100, 3), first).is_none());
+        assert!(Ahead::new::<Cube>(&grid(1 << 20, 1), first).is_none());
+    }
 }
