@@ -12,7 +12,7 @@ use super::{Grid, Value};
 pub const CACHE_LINE: usize = 64;
 
 /// The longest line of blocks, in bytes, that a second-level cache holds with the next one and more besides.
-const LONGEST: usize = 128 << 10;
+const LONGEST: usize = 256 << 10;
 
 /// Fetches the next line of blocks into the second-level cache.
 pub struct Ahead<'a, T> {

@@ -97,7 +97,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     let words_of_block = limits.block_bits.filter(are_words).map(|bits| bits / 64);
     let mut nonfinite = 0;
     let in_batch = |batch: usize| range.end.saturating_sub(batch).min(A::blocks::<T, S>());
-    let mut places = Places::new::<S>(task);
+    let mut places = Places::new::<A, S>(task);
     places.look_ahead::<A, S>(task, &mut walk, in_batch(range.start));
     for batch in range.clone().step_by(A::blocks::<T, S>()) {
         let count = in_batch(batch);
@@ -136,11 +136,12 @@ struct Places<'a, T> {
 
 impl<'a, T: Value> Places<'a, T> {
     #[inline(always)]
-    fn new<S: Shape>(task: &'a EncodeTask<T>) -> Self {
+    fn new<A: Arch, S: Shape>(task: &'a EncodeTask<T>) -> Self {
+        let ahead = || Ahead::new::<S>(&task.grid, task.first);
         Places {
             row: None,
             places: Default::default(),
-            ahead: Ahead::new::<S>(&task.grid, task.first),
+            ahead: A::FETCHES_LINES.then(ahead).flatten(),
         }
     }
 
@@ -152,24 +153,28 @@ impl<'a, T: Value> Places<'a, T> {
         walk: &mut Walk,
         count: usize,
     ) {
-        let strides = &task.grid.strides;
-        let mut fetch = |walk: &Walk, blocks: usize| match &mut self.ahead {
-            Some(ahead) => ahead.fetch_half::<S>(walk, blocks),
-            None => {
-                let first = task.first.wrapping_offset(walk.offset());
-                ahead::prefetch_rows::<T, S>(first, strides, 4 * blocks);
-            }
-        };
         self.row = None;
-        if count == A::blocks::<T, S>() && strides[0] == 1 && walk.is_row::<S>(count) {
-            fetch(walk, count);
+        if count == A::blocks::<T, S>() && task.grid.strides[0] == 1 && walk.is_row::<S>(count) {
+            self.fetch::<A, S>(task, walk, count);
             self.row = Some(walk.row::<S>(count));
             return;
         }
-        for place in &mut self.places[..count] {
-            fetch(walk, 1);
-            *place = walk.step::<S>();
+        for i in 0..count {
+            self.fetch::<A, S>(task, walk, 1);
+            self.places[i] = walk.step::<S>();
         }
+    }
+
+    /// Has values fetched that will be needed after the next `blocks` blocks, or those of these.
+    #[inline(always)]
+    fn fetch<A: Arch, S: Shape>(&mut self, task: &EncodeTask<T>, walk: &Walk, blocks: usize) {
+        if A::FETCHES_LINES
+            && let Some(ahead) = &mut self.ahead
+        {
+            return ahead.fetch_half::<S>(walk, blocks);
+        }
+        let first = task.first.wrapping_offset(walk.offset());
+        ahead::prefetch_rows::<T, S>(first, &task.grid.strides, 4 * blocks);
     }
 
     /// The `count` blocks; see [`find`]. Zeros follow them.

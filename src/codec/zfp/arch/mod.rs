@@ -41,6 +41,9 @@ pub trait Arch: Copy + Send + Sync {
     type Bmi: Bmi;
     fn bmi(self) -> Self::Bmi;
 
+    /// Whether encoding is so fast that a line of blocks has to be fetched while the one before it is encoded.
+    const FETCHES_LINES: bool = false;
+
     /// How many blocks go through the stages of encoding together.
     #[inline(always)]
     fn blocks<T: Value, S: Shape>() -> usize {

@@ -36,7 +36,8 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     let mut planes = Aligned([[0; 64]; BATCH]);
     let mut lines = Lines::empty();
     let mut copies = [[T::default(); 64]; BATCH];
-    let mut ahead = Ahead::new::<S>(&task.grid, task.first);
+    let ahead = || Ahead::new::<S>(&task.grid, task.first);
+    let mut ahead = (S::DIMS == 2).then(ahead).flatten();
     for batch in range.clone().step_by(BATCH) {
         let count = (range.end - batch).min(BATCH);
         if let Some(ahead) = &mut ahead {

@@ -105,6 +105,7 @@ unsafe impl Level for Avx512 {
 
 impl Arch for Avx512 {
     type Bmi = Bmi2;
+    const FETCHES_LINES: bool = true;
 
     #[inline(always)]
     fn blocks<T: Value, S: Shape>() -> usize {

@@ -47,6 +47,7 @@ const fn are_ours<T: Value, S: Shape>() -> bool {
 
 impl Arch for Avx512Plain {
     type Bmi = Bmi2;
+    const FETCHES_LINES: bool = true;
 
     #[inline(always)]
     fn blocks<T: Value, S: Shape>() -> usize {
