@@ -49,7 +49,21 @@ fn swap_bits<const DISTANCE: i32>(v: __m256i, low: i64) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn by_significance(v: Four) -> Four {
-    transpose32(four!(|i| shuffle(v[i], &BY_SIGNIFICANCE)))
+    transpose32(four!(|i| lane_by_significance(v[i])))
+}
+
+/// In each lane: the bytes of four coefficients of 32 bits, the top ones of all first.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn lane_by_significance(v: __m256i) -> __m256i {
+    shuffle(v, &BY_SIGNIFICANCE)
+}
+
+/// In each lane: the bytes of the low halves of two registers by turns, and those of the high halves.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn unpack8(a: __m256i, b: __m256i) -> [__m256i; 2] {
+    [_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)]
 }
 
 /// The inverse of [`by_significance`].
@@ -174,7 +188,7 @@ pub fn join_cube([a, b]: [__m256i; 2], order: &CubeOrder) -> [__m256i; 2] {
 /// which is the first; those of the first register are at `low` then.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn exchange_bits<const DISTANCE: i32>([a, b]: [__m256i; 2], low: i8) -> [__m256i; 2] {
+pub fn exchange_bits<const DISTANCE: i32>([a, b]: [__m256i; 2], low: i8) -> [__m256i; 2] {
     let differ = _mm256_xor_si256(_mm256_srli_epi64::<DISTANCE>(a), b);
     let differ = _mm256_and_si256(differ, _mm256_set1_epi8(low));
     [

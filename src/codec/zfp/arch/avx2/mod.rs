@@ -12,7 +12,31 @@ macro_rules! four {
     }};
 }
 
+/// As `four`.
+macro_rules! two {
+    (|$i:ident| $e:expr) => {
+        [four!(0, $i, $e), four!(1, $i, $e)]
+    };
+}
+
+/// As `four`.
+macro_rules! eight {
+    (|$i:ident| $e:expr) => {
+        [
+            four!(0, $i, $e),
+            four!(1, $i, $e),
+            four!(2, $i, $e),
+            four!(3, $i, $e),
+            four!(4, $i, $e),
+            four!(5, $i, $e),
+            four!(6, $i, $e),
+            four!(7, $i, $e),
+        ]
+    };
+}
+
 mod bytes;
+mod columns;
 mod cubes;
 mod double;
 mod fours;
@@ -20,6 +44,7 @@ mod lifting;
 mod lines;
 mod single;
 mod squares;
+mod supply;
 
 use super::bmi2::{self, Bmi2};
 use super::scalar::Scalar;
@@ -35,6 +60,7 @@ use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
 use bytes::CubeOrder;
 use std::arch::x86_64::*;
+use supply::Supply;
 
 /// Proof that the machine has the instructions; with the bit manipulation that is quick on it.
 #[derive(Clone, Copy)]
@@ -125,13 +151,29 @@ impl<B: Bmi> Arch for Avx2<B> {
             // SAFETY: as above.
             _ if B::EXTRACTS => unsafe { cubes::encode::<T>(headers, planes, budget, coded) },
             _ => {
-                for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate()
-                {
+                // SAFETY: as above.
+                let mut supply = unsafe { Supply::begun::<T>(planes, headers, 0) };
+                for (i, coded) in coded.iter_mut().take(S::BATCH).enumerate() {
                     // SAFETY: as above.
-                    unsafe { encode_cube::<T>(headers.get(i), planes, budget, coded) };
+                    unsafe { encode_cube::<T>(headers.get(i), i, &mut supply, budget, coded) };
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    fn encode_words<T: Value, S: Shape>(
+        self,
+        headers: &Headers,
+        planes: &mut [Planes; BATCH],
+        words: &mut [u64],
+    ) -> bool {
+        if !B::EXTRACTS || S::DIMS < 3 {
+            return false;
+        }
+        // SAFETY: `self` proves that the machine has the instructions.
+        unsafe { cubes::encode_words::<T>(headers, planes, words) };
+        true
     }
 
     #[inline(always)]
@@ -160,23 +202,22 @@ impl<B: Bmi> Arch for Avx2<B> {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn encode_cube<T: Value>(
     header: Header,
-    planes: &mut Planes,
+    block: usize,
+    supply: &mut Supply,
     budget: usize,
     coded: &mut BlockBits,
 ) {
+    let mut planes = [0; 64];
     let prepare = |planes: &mut Planes, plane: u32| {
-        split_cube(planes, plane as usize / 8, cube_order::<T>());
+        let first = plane as usize;
+        let some = supply.planes::<T>(block, first, first + 8);
+        let some = some.iter().step_by(Supply::stride::<T>());
+        for (plane, &word) in planes[first..].iter_mut().zip(some) {
+            *plane = word;
+        }
         plane + 8
     };
-    encoder::encode_block::<T, Cube>(header, planes, budget, prepare, coded);
-}
-
-/// How the transform leaves 3-D blocks.
-fn cube_order<T: Value>() -> &'static CubeOrder {
-    match T::Int::BITS {
-        32 => &bytes::CUBE32,
-        _ => &bytes::CUBE64,
-    }
+    encoder::encode_block::<T, Cube>(header, &mut planes, budget, prepare, coded);
 }
 
 #[inline]
