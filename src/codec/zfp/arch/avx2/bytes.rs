@@ -109,10 +109,10 @@ impl Permutation {
     }
 }
 
-/// Both ways between the bytes of a 3-D block as the transform leaves them and coding order; but the lowest three
+/// Both ways between the bytes of a 3-D block of `f64` as the transform leaves them and coding order; but the lowest three
 /// bits of a coefficient's position say in which register, which half of a lane and which lane its byte is, the
 /// others where in these eight bytes. So [`split_cube`] brings a plane together.
-pub struct CubeOrder {
+struct CubeOrder {
     to_coding: Permutation,
     from_coding: Permutation,
 }
@@ -144,25 +144,23 @@ impl CubeOrder {
     }
 }
 
-/// After [`by_significance`] of registers [x / 2][z], lane x % 2, element y.
-pub static CUBE32: CubeOrder = CubeOrder::new([[32, 16], [2, 1], [8, 4]]);
 /// After [`by_significance`] of registers [y / 2][z], lane x / 2, element (y % 2, x % 2).
-pub static CUBE64: CubeOrder = CubeOrder::new([[16, 1], [32, 2], [8, 4]]);
+static CUBE: CubeOrder = CubeOrder::new([[16, 1], [32, 2], [8, 4]]);
 
-/// Bytes of equal significance of a 3-D block → eight bit planes.
+/// Bytes of equal significance of a 3-D block of `f64` → eight bit planes.
 ///
 /// Where a bit is among 512 is a number of nine bits: three say which of its byte's it is, the others which
 /// register, lane, half and byte. It takes one of the first three after the other to where planes are told apart.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub fn split_cube(bytes: &[u64; 8], order: &CubeOrder) -> [__m256i; 2] {
+pub fn split_cube(bytes: &[u64; 8]) -> [__m256i; 2] {
     let sixteens = bytes.as_chunks::<2>().0;
     let parts = four!(|i| {
         // SAFETY: 16 readable bytes.
         let part = unsafe { _mm_loadu_si128(sixteens[i].as_ptr().cast()) };
         _mm256_broadcastsi128_si256(part)
     });
-    let [a, b] = exchange_bits::<1>(order.to_coding.apply(parts), 0x55);
+    let [a, b] = exchange_bits::<1>(CUBE.to_coding.apply(parts), 0x55);
     let [a, b] = exchange_bits::<2>(exchange64(a, b), 0x33);
     exchange_bits::<4>(exchange_lanes(a, b), 0x0f)
 }
@@ -170,13 +168,13 @@ pub fn split_cube(bytes: &[u64; 8], order: &CubeOrder) -> [__m256i; 2] {
 /// The inverse of [`split_cube`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub fn join_cube([a, b]: [__m256i; 2], order: &CubeOrder) -> [__m256i; 2] {
+pub fn join_cube([a, b]: [__m256i; 2]) -> [__m256i; 2] {
     let [b, a] = exchange_bits::<4>([b, a], 0x0f);
     let [a, b] = exchange_lanes(a, b);
     let [b, a] = exchange_bits::<2>([b, a], 0x33);
     let [a, b] = exchange64(a, b);
     let [b, a] = exchange_bits::<1>([b, a], 0x55);
-    order.from_coding.apply([
+    CUBE.from_coding.apply([
         _mm256_permute2x128_si256::<0x00>(a, a),
         _mm256_permute2x128_si256::<0x11>(a, a),
         _mm256_permute2x128_si256::<0x00>(b, b),

@@ -4,6 +4,7 @@
 //! from the union of the planes, so that no plane waits for the code of another. To put a 1 after each one-bit,
 //! the bits are moved apart, doubled, and the places that stayed empty are taken out again.
 
+use super::columns;
 use super::supply::Supply;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -87,7 +88,7 @@ fn encode_block<T: Value>(
     while k < count as usize && !coder.is_full() {
         let planes = supply.planes::<T>(block, k, count as usize);
         coder.push_planes::<T>(planes);
-        k += planes.len() / Supply::stride::<T>();
+        k += planes.len() / columns::stride::<T>();
     }
     coder.tip
 }
@@ -106,11 +107,11 @@ impl Coder<'_> {
         self.tip.at >= self.page.len()
     }
 
-    /// Appends planes, [`Supply::stride`] words apart, until the page is full.
+    /// Appends planes, [`columns::stride`] words apart, until the page is full.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     fn push_planes<T: Value>(&mut self, mut planes: &[u64]) {
-        let stride = Supply::stride::<T>();
+        let stride = columns::stride::<T>();
         while self.union >> 63 == 0 {
             planes = self.push_short_planes(planes, stride);
             let Some(&plane) = planes.first() else {

@@ -35,6 +35,7 @@ macro_rules! eight {
     };
 }
 
+mod batches;
 mod bytes;
 mod columns;
 mod cubes;
@@ -58,7 +59,6 @@ use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::{Cube, Shape};
 use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
-use bytes::CubeOrder;
 use std::arch::x86_64::*;
 use supply::Supply;
 
@@ -185,13 +185,22 @@ impl<B: Bmi> Arch for Avx2<B> {
         headers: &mut Headers,
         planes: &mut [Planes; BATCH],
     ) -> bool {
+        // (Those of `f32` are decoded by `batches`.)
         let usual = T::HEADER_BITS as usize..=fours::LONGEST;
-        if !B::EXTRACTS || S::DIMS < 3 || !usual.contains(&block_bits) {
+        if !B::EXTRACTS || S::DIMS < 3 || T::Int::BITS == 32 || !usual.contains(&block_bits) {
             return false;
         }
+        let run = fours::Run {
+            bytes,
+            position,
+            block_bits,
+            count: S::BATCH,
+        };
+        let mut decoded = [Header::ZEROS; BATCH];
         // SAFETY: `self` proves that the machine has the instructions.
-        unsafe {
-            fours::decode::<T>(bytes, position, block_bits, self.bmi(), headers, planes);
+        unsafe { fours::decode::<T>(run, self.bmi(), &mut decoded, planes) };
+        for (i, &header) in decoded.iter().enumerate() {
+            headers.set(i, header);
         }
         true
     }
@@ -211,7 +220,7 @@ fn encode_cube<T: Value>(
     let prepare = |planes: &mut Planes, plane: u32| {
         let first = plane as usize;
         let some = supply.planes::<T>(block, first, first + 8);
-        let some = some.iter().step_by(Supply::stride::<T>());
+        let some = some.iter().step_by(columns::stride::<T>());
         for (plane, &word) in planes[first..].iter_mut().zip(some) {
             *plane = word;
         }
@@ -259,12 +268,12 @@ fn store_lanes(v: __m256i, planes: &mut [Planes; 2], at: usize) {
     }
 }
 
-/// Eight words of a 3-D block, from word `8 * group` on: bytes of equal significance → bit planes.
+/// Eight words of a 3-D block of `f64`, from word `8 * group` on: bytes of equal significance → bit planes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn split_cube(planes: &mut Planes, group: usize, order: &CubeOrder) {
+fn split_cube(planes: &mut Planes, group: usize) {
     let words = &mut planes.as_chunks_mut::<8>().0[group % 8];
-    let split = bytes::split_cube(words, order);
+    let split = bytes::split_cube(words);
     let halves = words.as_chunks_mut::<4>().0;
     store(split[0], &mut halves[0]);
     store(split[1], &mut halves[1]);
@@ -273,7 +282,7 @@ fn split_cube(planes: &mut Planes, group: usize, order: &CubeOrder) {
 /// The inverse of [`split_cube`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn join_cube(planes: &Planes, group: usize, order: &CubeOrder) -> [__m256i; 2] {
+fn join_cube(planes: &Planes, group: usize) -> [__m256i; 2] {
     let words = &planes.as_chunks::<8>().0[group];
     let halves = words.as_chunks::<4>().0;
     let [upper, lower] = [load(&halves[0]), load(&halves[1])];
@@ -282,7 +291,7 @@ fn join_cube(planes: &Planes, group: usize, order: &CubeOrder) -> [__m256i; 2] {
     if _mm256_testz_si256(any, any) == 1 {
         return [any; 2];
     }
-    bytes::join_cube([upper, lower], order)
+    bytes::join_cube([upper, lower])
 }
 
 /// [`range::encode`], compiled for this kind of machine.
@@ -305,6 +314,16 @@ pub unsafe fn encode<T: Value>(
 /// As [`range::decode`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub unsafe fn decode<T: Value>(arch: Avx2<impl Bmi>, task: &DecodeTask<T>) -> usize {
-    // SAFETY: the caller's promise, handed on.
-    unsafe { range::decode(arch, task) }
+    let done = match task.limits.block_bits {
+        // SAFETY: the caller's promise, handed on.
+        Some(bits) => unsafe { batches::decode(arch.bmi(), task, bits) },
+        None => 0,
+    };
+    let rest = DecodeTask {
+        position: task.position + done * task.limits.block_bits.unwrap_or(0),
+        blocks: task.blocks.start + done..task.blocks.end,
+        ..*task
+    };
+    // SAFETY: as above.
+    unsafe { range::decode(arch, &rest) }
 }

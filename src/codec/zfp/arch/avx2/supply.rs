@@ -1,6 +1,5 @@
 //! Bit planes of eight 3-D blocks, made eight at a time of what the transforms left, as they are needed.
 
-use super::bytes::CUBE64;
 use super::{columns, load, split_cube};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -40,11 +39,6 @@ impl<'a> Supply<'a> {
         supply
     }
 
-    /// Words from one plane of a block to the next.
-    pub const fn stride<T: Value>() -> usize {
-        if T::Int::BITS == 32 { Cube::BATCH } else { 1 }
-    }
-
     /// Makes planes of a block up to plane `until`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
@@ -54,7 +48,7 @@ impl<'a> Supply<'a> {
             if T::Int::BITS == 32 {
                 columns::split(self.planes, ready / 8);
             } else {
-                split_cube(&mut self.planes[block], ready / 8, &CUBE64);
+                split_cube(&mut self.planes[block], ready / 8);
             }
             ready += 8;
         }
@@ -66,20 +60,16 @@ impl<'a> Supply<'a> {
     }
 
     /// Some planes of a block from plane `k` on, which must be below `count`, those before it having been asked for:
-    /// [`Self::stride`] words each, of which the first one is the block's.
+    /// [`columns::stride`] words each, of which the first one is the block's.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     pub fn planes<T: Value>(&mut self, block: usize, k: usize, count: usize) -> &[u64] {
         if k >= self.ready[block] {
             self.make_more::<T>(block, k + 1);
         }
-        let first = if T::Int::BITS == 32 {
-            columns::slot(block)
-        } else {
-            64 * block
-        };
+        let first = columns::first_word::<T>(block);
         let end = count.min(self.ready[block]);
-        let [from, until] = [k, end].map(|k| first + k * Self::stride::<T>());
+        let [from, until] = [k, end].map(|k| first + k * columns::stride::<T>());
         self.planes.as_flattened().get(from..until).unwrap_or(&[])
     }
 
