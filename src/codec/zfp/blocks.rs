@@ -111,8 +111,11 @@ pub fn prefetch<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], lengt
         let first = first
             .wrapping_offset(strides[1].wrapping_mul(y))
             .wrapping_offset(strides[2].wrapping_mul(z));
-        for i in (0..length).step_by(LINE / size_of::<T>()) {
-            prefetch_line(first.wrapping_add(i));
+        let line = LINE / size_of::<T>();
+        for i in (0..length).step_by(line) {
+            // The last of so many values: if rows do not start with a line, the first ones' was fetched for the blocks
+            // before.
+            prefetch_line(first.wrapping_add(length.min(i + line) - 1));
         }
     }
 }
