@@ -270,24 +270,15 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
     let mut copy = [0; BLOCK_WORDS + 4];
     for batch in range.clone().step_by(S::BATCH) {
         let count = (range.end - batch).min(S::BATCH);
-        let batch_bits = limits.block_bits.filter(|_| count == S::BATCH);
-        let together = batch_bits.is_some_and(|bits| {
-            arch.decode_batch::<T, S>(bytes, position, bits, &mut headers, &mut planes)
-        });
-        if together {
-            position += S::BATCH * batch_bits.unwrap_or(0);
-        } else {
-            let planes = &mut planes[..count];
-            position = decode_blocks::<A, T, S>(
-                arch,
-                bytes,
-                position,
-                limits,
-                &mut copy,
-                &mut headers,
-                planes,
-            );
-        }
+        position = decode_blocks::<A, T, S>(
+            arch,
+            bytes,
+            position,
+            limits,
+            &mut copy,
+            &mut headers,
+            &mut planes[..count],
+        );
         headers.bits[count..].fill(0);
         arch.inverse::<T, S>(&headers, &planes, &mut values);
         for block in &values[..count] {

@@ -1,19 +1,23 @@
-//! From a stream of fixed rate to a grid of `f32`, eight 3-D blocks at a time, which are written where they belong if
-//! they are in a row.
+//! From a stream of fixed rate to a grid, eight 3-D blocks at a time.
 
 use super::columns::{self, BLOCKS, Columns, Copy, Destination};
+use super::double;
 use super::fours::{self, Run};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::{BATCH, Bmi};
 use crate::codec::zfp::bits::bytes_of;
 use crate::codec::zfp::blocks::{self, LINE, Place, Walk};
+use crate::codec::zfp::planes::Planes;
 use crate::codec::zfp::range::{Aligned, DecodeTask};
 use crate::codec::zfp::shape::Cube;
 use crate::codec::zfp::transform::Header;
 use crate::codec::zfp::value::Int;
 
-/// Blocks whose planes are decoded together: more than are transformed together, as fewer go on to the end.
-const MOST: usize = 4 * BLOCKS;
+/// Blocks whose planes are decoded together: as many as there is room for, because towards the end there are fewer to
+/// go on by turns.
+const fn most<T: Value>() -> usize {
+    64 * BATCH / T::Int::BITS as usize
+}
 
 /// Decodes the first blocks of a task, if this is the way to; returns how many.
 ///
@@ -23,43 +27,34 @@ const MOST: usize = 4 * BLOCKS;
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub unsafe fn decode<T: Value, B: Bmi>(bmi: B, task: &DecodeTask<T>, block_bits: usize) -> usize {
     let usual = T::HEADER_BITS as usize..=fours::LONGEST;
-    if !B::EXTRACTS || task.grid.dims != 3 || T::Int::BITS != 32 || !usual.contains(&block_bits) {
+    if !B::EXTRACTS || task.grid.dims != 3 || !usual.contains(&block_bits) {
         return 0;
     }
-    let task = DecodeTask {
-        words: task.words,
-        position: task.position,
-        limits: task.limits,
-        blocks: task.blocks.clone(),
-        // The only value type of 32 bits.
-        first: task.first.cast::<f32>(),
-        grid: task.grid,
-    };
     let mut walk = Walk::new::<Cube>(&task.grid, task.blocks.start);
-    let mut spot = Spot::next(&task, &mut walk);
+    let mut spot = Spot::next(task, &mut walk);
     let mut planes = Aligned([[0; 64]; BATCH]);
-    let mut headers = [Header::ZEROS; MOST];
+    let mut headers = [Header::ZEROS; 2 * BATCH];
     let mut done = 0;
     loop {
         let mut run = Run {
             bytes: bytes_of(task.words),
             position: task.position + done * block_bits,
             block_bits,
-            count: MOST,
+            count: most::<T>(),
         };
         let left = task.blocks.len() - done;
-        if left < MOST || !run.is_amid() {
+        if left < run.count || !run.is_amid() {
             run.count = BLOCKS;
         }
         if left < run.count {
             return done;
         }
-        fours::decode::<f32>(run, bmi, &mut headers[..run.count], &mut planes.0);
-        let headers = headers[..run.count].as_chunks::<BLOCKS>().0;
-        for (headers, planes) in headers.iter().zip(columns::quarters(&mut planes.0)) {
-            let this = std::mem::replace(&mut spot, Spot::next(&task, &mut walk));
+        fours::decode::<T>(run, bmi, &mut headers[..run.count], &mut planes.0);
+        let eights = headers[..run.count].as_chunks().0;
+        for (i, headers) in eights.iter().enumerate() {
+            let this = std::mem::replace(&mut spot, Spot::next(task, &mut walk));
             // SAFETY: the caller's promise, handed on.
-            unsafe { this.put(&task, &headers.map(|header| header.bits), planes) };
+            unsafe { this.put(task, headers, &mut planes.0, i) };
         }
         done += run.count;
     }
@@ -76,7 +71,7 @@ impl Spot {
     /// Goes on to the next eight blocks, and has what will be written fetched into the caches.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn next(task: &DecodeTask<f32>, walk: &mut Walk) -> Spot {
+    fn next<T: Value>(task: &DecodeTask<T>, walk: &mut Walk) -> Spot {
         let [along, strides @ ..] = task.grid.strides;
         let row = if along == 1 {
             walk.row::<Cube>(BLOCKS)
@@ -89,41 +84,102 @@ impl Spot {
         for row in 0..16 {
             let [y, z] = [row % 4 * strides[0], row / 4 * strides[1]];
             let first = task.first.wrapping_offset(offset + y + z);
-            for line in 1..=4 * BLOCKS * size_of::<f32>() / LINE {
+            for line in 1..=4 * BLOCKS * size_of::<T>() / LINE {
                 // (The values before it are in this line, or in one that was fetched for the row before.)
-                let last = line * LINE / size_of::<f32>() - 1;
+                let last = line * LINE / size_of::<T>() - 1;
                 blocks::prefetch_to_write(first.wrapping_add(last));
             }
         }
         Spot::Row(offset)
     }
 
-    /// Writes the blocks to the grid.
+    /// Writes the blocks to the grid, which are the `eight`th eight of those that `planes` are of.
     ///
     /// # Safety
     /// They must be writable.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    unsafe fn put(self, task: &DecodeTask<f32>, headers: &[u32; BLOCKS], planes: &mut Columns) {
-        let [_, strides @ ..] = task.grid.strides;
-        let places = match self {
-            Spot::Row(offset) => {
-                // SAFETY: the blocks are inside the grid, which the caller promised is writable.
-                let row = unsafe { Destination::new(task.first.offset(offset), strides) };
-                columns::inverse(headers, planes, row);
-                return;
+    unsafe fn put<T: Value>(
+        self,
+        task: &DecodeTask<T>,
+        headers: &[Header; BLOCKS],
+        planes: &mut [Planes; BATCH],
+        eight: usize,
+    ) {
+        let strides = &task.grid.strides;
+        // SAFETY: the caller's promise, handed on; the only value type of 32 bits is `f32`, the only one of 64 `f64`.
+        unsafe {
+            if T::Int::BITS == 32 {
+                let planes = &mut columns::quarters(planes)[eight];
+                self.put_single(task.first.cast(), strides, headers, planes);
+            } else {
+                let planes = &planes.as_chunks().0[eight];
+                self.put_double(task.first.cast(), strides, headers, planes);
             }
-            Spot::Apart(places) => places,
-        };
+        }
+    }
+
+    /// # Safety
+    /// The blocks must be writable.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    unsafe fn put_single(
+        self,
+        first: *mut f32,
+        strides: &[isize; 3],
+        headers: &[Header; BLOCKS],
+        planes: &mut Columns,
+    ) {
+        let headers = headers.map(|header| header.bits);
+        if let Spot::Row(offset) = self {
+            // SAFETY: the blocks are inside the grid, which the caller promised is writable.
+            let row = unsafe { Destination::new(first.offset(offset), [strides[1], strides[2]]) };
+            columns::inverse(&headers, planes, row);
+            return;
+        }
         let mut copy = Copy::empty();
-        columns::inverse(headers, planes, copy.destination());
-        for (i, place) in places.into_iter().enumerate() {
+        columns::inverse(&headers, planes, copy.destination());
+        for (i, place) in self.places().into_iter().enumerate() {
+            let block = copy.block(i);
             // SAFETY: `place` is a block of the grid, which the caller promised is writable.
             unsafe {
-                let first = task.first.offset(place.offset);
-                let strides = &task.grid.strides;
-                blocks::scatter::<f32, Cube>(first, strides, place.extents, &copy.block(i));
+                let first = first.offset(place.offset);
+                blocks::scatter::<f32, Cube>(first, strides, place.extents, &block);
             }
+        }
+    }
+
+    /// # Safety
+    /// The blocks must be writable.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    unsafe fn put_double(
+        self,
+        first: *mut f64,
+        strides: &[isize; 3],
+        headers: &[Header; BLOCKS],
+        planes: &[Planes; BLOCKS],
+    ) {
+        for (i, place) in self.places().into_iter().enumerate() {
+            let mut block = [0.0; 64];
+            double::inverse_cube(headers[i], &planes[i], &mut block);
+            // SAFETY: `place` is a block of the grid, which the caller promised is writable.
+            unsafe {
+                let first = first.offset(place.offset);
+                blocks::scatter::<f64, Cube>(first, strides, place.extents, &block);
+            }
+        }
+    }
+
+    /// Where each block belongs.
+    #[inline(always)]
+    fn places(self) -> [Place; BLOCKS] {
+        match self {
+            Spot::Row(offset) => std::array::from_fn(|i| Place {
+                offset: offset + 4 * i as isize,
+                extents: blocks::whole::<Cube>(),
+            }),
+            Spot::Apart(places) => places,
         }
     }
 }

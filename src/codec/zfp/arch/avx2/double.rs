@@ -298,7 +298,7 @@ pub fn inverse<S: Shape>(
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
+pub fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
     if !header.is_coded() {
         block.fill(0.0);
         return;

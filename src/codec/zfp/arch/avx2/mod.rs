@@ -175,35 +175,6 @@ impl<B: Bmi> Arch for Avx2<B> {
         unsafe { cubes::encode_words::<T>(headers, planes, words) };
         true
     }
-
-    #[inline(always)]
-    fn decode_batch<T: Value, S: Shape>(
-        self,
-        bytes: &[u8],
-        position: usize,
-        block_bits: usize,
-        headers: &mut Headers,
-        planes: &mut [Planes; BATCH],
-    ) -> bool {
-        // (Those of `f32` are decoded by `batches`.)
-        let usual = T::HEADER_BITS as usize..=fours::LONGEST;
-        if !B::EXTRACTS || S::DIMS < 3 || T::Int::BITS == 32 || !usual.contains(&block_bits) {
-            return false;
-        }
-        let run = fours::Run {
-            bytes,
-            position,
-            block_bits,
-            count: S::BATCH,
-        };
-        let mut decoded = [Header::ZEROS; BATCH];
-        // SAFETY: `self` proves that the machine has the instructions.
-        unsafe { fours::decode::<T>(run, self.bmi(), &mut decoded, planes) };
-        for (i, &header) in decoded.iter().enumerate() {
-            headers.set(i, header);
-        }
-        true
-    }
 }
 
 /// Codes a 3-D block, making its bit planes as they are needed. (Not inlined: the coder needs all registers.)
