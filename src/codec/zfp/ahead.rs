@@ -112,8 +112,11 @@ pub fn prefetch_rows<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], 
     let rows = if S::DIMS > 1 { rows::<S>() } else { 0 };
     for row in 0..rows {
         let first = row_of(first, strides, row);
-        for i in (0..length).step_by(CACHE_LINE / size_of::<T>()) {
-            prefetch(first.wrapping_add(i));
+        let line = CACHE_LINE / size_of::<T>();
+        for i in (0..length).step_by(line) {
+            // The last of so many values: if rows do not start with a cache line, the first ones' was fetched for the
+            // blocks before.
+            prefetch(first.wrapping_add(length.min(i + line) - 1));
         }
     }
 }

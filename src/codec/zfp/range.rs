@@ -296,24 +296,15 @@ unsafe fn decode_shape<A: Arch, T: Value, S: Shape>(arch: A, task: &DecodeTask<T
         if let Some(ahead) = &mut ahead {
             ahead.fetch_half::<S>(&walk, count);
         }
-        let batch_bits = limits.block_bits.filter(|_| count == S::BATCH);
-        let together = batch_bits.is_some_and(|bits| {
-            arch.decode_batch::<T, S>(bytes, position, bits, &mut headers, &mut planes)
-        });
-        if together {
-            position += S::BATCH * batch_bits.unwrap_or(0);
-        } else {
-            let planes = &mut planes[..count];
-            position = decode_blocks::<A, T, S>(
-                arch,
-                bytes,
-                position,
-                limits,
-                &mut copy,
-                &mut headers,
-                planes,
-            );
-        }
+        position = decode_blocks::<A, T, S>(
+            arch,
+            bytes,
+            position,
+            limits,
+            &mut copy,
+            &mut headers,
+            &mut planes[..count],
+        );
         if let Some(ahead) = &mut ahead {
             ahead.fetch_rest::<S>();
         }

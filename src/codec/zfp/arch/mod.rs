@@ -91,21 +91,6 @@ pub trait Arch: Copy + Send + Sync {
         false
     }
 
-    /// Headers and planes of [`Shape::BATCH`] blocks of `block_bits` bits each, if this kind of machine has a
-    /// better way than one after the other.
-    #[inline(always)]
-    fn decode_batch<T: Value, S: Shape>(
-        self,
-        bytes: &[u8],
-        position: usize,
-        block_bits: usize,
-        headers: &mut Headers,
-        planes: &mut [Planes; BATCH],
-    ) -> bool {
-        let _ = (bytes, position, block_bits, headers, planes);
-        false
-    }
-
     /// One block's planes from the bits `position..end` of `bytes`; see [`decoder::decode_planes`].
     #[inline(always)]
     fn decode<S: Shape>(

@@ -49,7 +49,21 @@ fn swap_bits<const DISTANCE: i32>(v: __m256i, low: i64) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn by_significance(v: Four) -> Four {
-    transpose32(four!(|i| shuffle(v[i], &BY_SIGNIFICANCE)))
+    transpose32(four!(|i| lane_by_significance(v[i])))
+}
+
+/// In each lane: the bytes of four coefficients of 32 bits, the top ones of all first.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn lane_by_significance(v: __m256i) -> __m256i {
+    shuffle(v, &BY_SIGNIFICANCE)
+}
+
+/// In each lane: the bytes of the low halves of two registers by turns, and those of the high halves.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn unpack8(a: __m256i, b: __m256i) -> [__m256i; 2] {
+    [_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)]
 }
 
 /// The inverse of [`by_significance`].
@@ -95,10 +109,10 @@ impl Permutation {
     }
 }
 
-/// Both ways between the bytes of a 3-D block as the transform leaves them and coding order; but the lowest three
+/// Both ways between the bytes of a 3-D block of `f64` as the transform leaves them and coding order; but the lowest three
 /// bits of a coefficient's position say in which register, which half of a lane and which lane its byte is, the
 /// others where in these eight bytes. So [`split_cube`] brings a plane together.
-pub struct CubeOrder {
+struct CubeOrder {
     to_coding: Permutation,
     from_coding: Permutation,
 }
@@ -130,25 +144,23 @@ impl CubeOrder {
     }
 }
 
-/// After [`by_significance`] of registers [x / 2][z], lane x % 2, element y.
-pub static CUBE32: CubeOrder = CubeOrder::new([[32, 16], [2, 1], [8, 4]]);
 /// After [`by_significance`] of registers [y / 2][z], lane x / 2, element (y % 2, x % 2).
-pub static CUBE64: CubeOrder = CubeOrder::new([[16, 1], [32, 2], [8, 4]]);
+static CUBE: CubeOrder = CubeOrder::new([[16, 1], [32, 2], [8, 4]]);
 
-/// Bytes of equal significance of a 3-D block → eight bit planes.
+/// Bytes of equal significance of a 3-D block of `f64` → eight bit planes.
 ///
 /// Where a bit is among 512 is a number of nine bits: three say which of its byte's it is, the others which
 /// register, lane, half and byte. It takes one of the first three after the other to where planes are told apart.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub fn split_cube(bytes: &[u64; 8], order: &CubeOrder) -> [__m256i; 2] {
+pub fn split_cube(bytes: &[u64; 8]) -> [__m256i; 2] {
     let sixteens = bytes.as_chunks::<2>().0;
     let parts = four!(|i| {
         // SAFETY: 16 readable bytes.
         let part = unsafe { _mm_loadu_si128(sixteens[i].as_ptr().cast()) };
         _mm256_broadcastsi128_si256(part)
     });
-    let [a, b] = exchange_bits::<1>(order.to_coding.apply(parts), 0x55);
+    let [a, b] = exchange_bits::<1>(CUBE.to_coding.apply(parts), 0x55);
     let [a, b] = exchange_bits::<2>(exchange64(a, b), 0x33);
     exchange_bits::<4>(exchange_lanes(a, b), 0x0f)
 }
@@ -156,13 +168,13 @@ pub fn split_cube(bytes: &[u64; 8], order: &CubeOrder) -> [__m256i; 2] {
 /// The inverse of [`split_cube`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub fn join_cube([a, b]: [__m256i; 2], order: &CubeOrder) -> [__m256i; 2] {
+pub fn join_cube([a, b]: [__m256i; 2]) -> [__m256i; 2] {
     let [b, a] = exchange_bits::<4>([b, a], 0x0f);
     let [a, b] = exchange_lanes(a, b);
     let [b, a] = exchange_bits::<2>([b, a], 0x33);
     let [a, b] = exchange64(a, b);
     let [b, a] = exchange_bits::<1>([b, a], 0x55);
-    order.from_coding.apply([
+    CUBE.from_coding.apply([
         _mm256_permute2x128_si256::<0x00>(a, a),
         _mm256_permute2x128_si256::<0x11>(a, a),
         _mm256_permute2x128_si256::<0x00>(b, b),
@@ -174,7 +186,7 @@ pub fn join_cube([a, b]: [__m256i; 2], order: &CubeOrder) -> [__m256i; 2] {
 /// which is the first; those of the first register are at `low` then.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn exchange_bits<const DISTANCE: i32>([a, b]: [__m256i; 2], low: i8) -> [__m256i; 2] {
+pub fn exchange_bits<const DISTANCE: i32>([a, b]: [__m256i; 2], low: i8) -> [__m256i; 2] {
     let differ = _mm256_xor_si256(_mm256_srli_epi64::<DISTANCE>(a), b);
     let differ = _mm256_and_si256(differ, _mm256_set1_epi8(low));
     [

@@ -4,7 +4,7 @@
 //! 128-bit lane, or a whole 1-D block. The upper and lower halves of the coefficients then go apart, each
 //! as if it were a block of 32 bits.
 
-use super::bytes::{self, CUBE64};
+use super::bytes;
 use super::lifting::{
     Four, exchange64, from_negabinary64, lift64, to_negabinary64, transpose64, unlift64,
 };
@@ -298,13 +298,13 @@ pub fn inverse<S: Shape>(
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
+pub fn inverse_cube(header: Header, planes: &Planes, block: &mut [f64; 64]) {
     if !header.is_coded() {
         block.fill(0.0);
         return;
     }
-    let upper = four!(|group| join_cube(planes, group, &CUBE64));
-    let lower = four!(|group| join_cube(planes, 4 + group, &CUBE64));
+    let upper = four!(|group| join_cube(planes, group));
+    let lower = four!(|group| join_cube(planes, 4 + group));
     let half = |half: usize| {
         let upper = four!(|group| upper[group][half]);
         inverse_half_cube(upper, four!(|group| lower[group][half]))

@@ -1,77 +1,346 @@
 //! The embedded decoder of 3-D blocks where bit extraction is quick, four blocks at a time: where a plane
-//! ends is a chain of dependent steps, and while one block waits for its own, the others go on.
+//! ends is a chain of dependent steps, and while one block waits for its own, the others go on. When a block ends, the
+//! next one takes its place.
 //!
 //! See [`crate::codec::zfp::encoder`] for the code.
 
+use super::columns;
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::{BATCH, Bmi};
-use crate::codec::zfp::bits::{bytes_of, low_bits};
+use crate::codec::zfp::bits::{low_bits, peek_word};
 use crate::codec::zfp::decoder::decode_any_tail;
 use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
-use crate::codec::zfp::range::copy_bits;
 use crate::codec::zfp::shape::{Cube, Shape};
-use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
-use crate::codec::zfp::value::Int;
+use crate::codec::zfp::transform::{Header, LowestExponent};
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 /// Bits of the longest blocks that there is room for.
 pub const LONGEST: usize = 64 * BLOCK_WORDS;
 
-/// [`crate::codec::zfp::arch::Arch::decode_batch`].
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub fn decode<T: Value>(
-    bytes: &[u8],
-    position: usize,
-    block_bits: usize,
-    bmi: impl Bmi,
-    headers: &mut Headers,
-    planes: &mut [Planes; BATCH],
-) {
-    const USUAL: usize = 16 + AFTER;
-    const MOST: usize = BLOCK_WORDS + AFTER;
-    if block_bits <= 64 * (USUAL - AFTER) {
-        decode_copies::<T, USUAL>(bytes, position, block_bits, bmi, headers, planes);
-    } else {
-        decode_copies::<T, MOST>(bytes, position, block_bits, bmi, headers, planes);
+/// Blocks of as many bits each, one after the other.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    pub bytes: &'a [u8],
+    /// Bit that the first block starts at.
+    pub position: usize,
+    /// At most [`LONGEST`].
+    pub block_bits: usize,
+    pub count: usize,
+}
+
+impl Run<'_> {
+    /// Whether there are so many bytes after them that nobody need watch the end.
+    pub fn is_amid(&self) -> bool {
+        /// What [`word`] reads from a position on.
+        const READ: usize = 9;
+        (self.position + self.count * self.block_bits) / 8 + READ <= self.bytes.len()
     }
 }
 
-/// Words of zeros after a block, so that nobody need watch its end.
-const AFTER: usize = 4;
+/// Bit planes, words of which the decoder fills. (As many as it can have, so that nobody need ask.)
+type Words = [u64; WORDS];
+const WORDS: usize = 64 * BATCH;
 
-/// As [`decode`], from copies of the blocks with room for `WORDS` words.
+/// Headers and bit planes of up to eight blocks, or of as many as there is room for if the run is amid others.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn decode_copies<T: Value, const WORDS: usize>(
-    bytes: &[u8],
-    mut position: usize,
-    block_bits: usize,
+pub fn decode<T: Value>(
+    run: Run,
     bmi: impl Bmi,
-    headers: &mut Headers,
+    headers: &mut [Header],
     planes: &mut [Planes; BATCH],
 ) {
-    let mut words = [[0; WORDS]; TOGETHER];
-    let planes = planes.as_chunks_mut::<TOGETHER>().0;
-    for (i, planes) in planes.iter_mut().take(Cube::BATCH / TOGETHER).enumerate() {
-        for (j, words) in words.iter_mut().enumerate() {
-            copy_bits(bytes, position, block_bits, words);
-            position += block_bits;
-            headers.set(TOGETHER * i + j, header::<T>(words[0]));
-        }
-        let [a, b, c, d] = planes;
-        let block = |j: usize, planes| {
-            let count = headers.planes[TOGETHER * i + j] as usize;
-            Block::new::<T>(&words[j], block_bits, count, planes)
-        };
-        let mut blocks = [block(0, a), block(1, b), block(2, c), block(3, d)];
-        decode_together(&mut blocks, bmi);
+    planes.as_flattened_mut().fill(0);
+    let planes: *mut Words = std::ptr::from_mut(planes).cast();
+    // SAFETY: the same words, otherwise grouped.
+    let planes = unsafe { &mut *planes };
+    if run.is_amid() {
+        decode_run::<T>(run, bmi, headers, planes);
+    } else {
+        decode_copy::<T>(run, bmi, headers, planes);
+    }
+}
+
+/// As [`decode`], of a run after which zeros are put.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn decode_copy<T: Value>(run: Run, bmi: impl Bmi, headers: &mut [Header], planes: &mut Words) {
+    let mut copy = [0; 8 * (Cube::BATCH * BLOCK_WORDS + 2)];
+    let bits = run.count * run.block_bits;
+    for (i, word) in copy
+        .as_chunks_mut()
+        .0
+        .iter_mut()
+        .enumerate()
+        .take(bits.div_ceil(64))
+    {
+        *word = peek_word(run.bytes, run.position + 64 * i).to_le_bytes();
+    }
+    let copied = Run {
+        bytes: &copy,
+        position: 0,
+        ..run
+    };
+    if copied.is_amid() {
+        decode_run::<T>(copied, bmi, headers, planes);
+    }
+}
+
+/// Decodes a run that is amid others. (Not inlined: there are too few registers as it is.)
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn decode_run<T: Value>(run: Run, bmi: impl Bmi, headers: &mut [Header], planes: &mut Words) {
+    let mut queue = Queue {
+        run,
+        next: 0,
+        headers,
+        planes,
+        bmi,
+        value: PhantomData::<T>,
+    };
+    let mut lanes = [Lane::default(); TOGETHER];
+    let mut count = 0;
+    while let Some(lane) = lanes.get_mut(count)
+        && queue.begin(lane)
+    {
+        count += 1;
+    }
+    if count == 4 {
+        queue.decode_together::<4>(&mut lanes);
+    }
+    if count >= 3 {
+        queue.decode_together::<3>(&mut lanes);
+    }
+    if count >= 2 {
+        queue.decode_together::<2>(&mut lanes);
+    }
+    if count >= 1 {
+        queue.decode_together::<1>(&mut lanes);
     }
 }
 
 /// Blocks that are decoded together.
 const TOGETHER: usize = 4;
+
+/// Where a plane's code is.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    position: usize,
+    /// Ones below the first coefficient that is not significant.
+    known: u64,
+}
+
+/// A block that is being decoded.
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    place: Place,
+    /// Bit that the block ends at.
+    end: usize,
+    /// The word of the next plane.
+    at: usize,
+    /// The word of a plane after the last one.
+    last: usize,
+}
+
+impl Lane {
+    /// Whether there are bits of another plane, and it is not its own code.
+    #[inline(always)]
+    fn goes_on(&self) -> bool {
+        self.at < self.last && self.place.position < self.end && self.place.known != u64::MAX
+    }
+}
+
+/// Blocks that are being decoded, and those that wait.
+struct Queue<'a, T, B> {
+    run: Run<'a>,
+    /// The first that waits.
+    next: usize,
+    headers: &'a mut [Header],
+    planes: &'a mut Words,
+    bmi: B,
+    value: PhantomData<T>,
+}
+
+impl<T: Value, B: Bmi> Queue<'_, T, B> {
+    const STRIDE: usize = columns::stride::<T>();
+
+    /// Decodes planes, one of each of the first `N` lanes after the other, until a lane has no more and no block is
+    /// left; that lane becomes the last of the `N`.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    fn decode_together<const N: usize>(&mut self, lanes: &mut [Lane; TOGETHER]) {
+        let mut places = [Place::default(); N];
+        for (place, lane) in places.iter_mut().zip(lanes.iter()) {
+            *place = lane.place;
+        }
+        // Where the next plane of a lane is, is so many words after what its `at` says.
+        let mut done = 0;
+        let empty = 'all: loop {
+            for i in 0..N {
+                let lane = &mut lanes[i];
+                let at = lane.at.wrapping_add(done);
+                if at < lane.last
+                    && let Some((plane, place)) = short_plane(self.run.bytes, lane.end, places[i])
+                {
+                    self.planes[at % WORDS] = plane;
+                    places[i] = place;
+                    continue;
+                }
+                lane.place = places[i];
+                lane.at = at;
+                if !self.turn(lane) {
+                    break 'all i;
+                }
+                places[i] = lane.place;
+                lane.at = lane.at.wrapping_sub(done + Self::STRIDE);
+            }
+            done += Self::STRIDE;
+        };
+        for (i, (lane, place)) in lanes.iter_mut().zip(places).enumerate() {
+            lane.place = place;
+            let step = if i < empty { Self::STRIDE } else { 0 };
+            lane.at = lane.at.wrapping_add(done + step);
+        }
+        lanes.swap(empty, N - 1);
+    }
+
+    /// Decodes a plane of a block that has no short one, or goes on to the next block that has any. Returns whether
+    /// there is one.
+    #[inline(never)]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    fn turn(&mut self, lane: &mut Lane) -> bool {
+        if lane.goes_on() {
+            self.step(lane);
+        }
+        while !lane.goes_on() {
+            self.copy_planes(lane);
+            if !self.begin(lane) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Begins with the next block that is coded. Returns whether there is one.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    fn begin(&mut self, lane: &mut Lane) -> bool {
+        while self.next < self.run.count {
+            let block = self.next;
+            let start = self.run.position + block * self.run.block_bits;
+            self.next += 1;
+            let code = word(self.run.bytes, start);
+            let header = header::<T>(code);
+            if let Some(place) = self.headers.get_mut(block) {
+                *place = header;
+            }
+            if header.is_coded() {
+                let first = columns::first_word::<T>(block);
+                *lane = Lane {
+                    place: Place {
+                        position: start + T::HEADER_BITS as usize,
+                        known: 0,
+                    },
+                    end: start + self.run.block_bits,
+                    at: first,
+                    last: first + header.planes as usize * Self::STRIDE,
+                };
+                if self.run.block_bits >= 64 && header.planes >= 32 {
+                    self.lead(lane, code >> T::HEADER_BITS);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Decodes the first planes, if there are some in which no coefficient but the first is not zero. The block must have
+    /// 32 planes, and the bits of `code` that come from it.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    fn lead(&mut self, lane: &mut Lane, code: u64) {
+        const EVEN: u64 = 0x5555_5555_5555_5555;
+        // After so many zeros, and with so many more planes, a word has enough bits, and a block enough planes.
+        const ZEROS: u32 = 12;
+        const MORE: usize = 7;
+        let zeros = code.trailing_zeros();
+        let first = lane.at + zeros as usize * Self::STRIDE;
+        let planes = self.planes.get_mut(first..first + MORE * Self::STRIDE + 1);
+        if zeros <= ZEROS
+            && code >> zeros & 7 == 0b011
+            && let Some(planes) = planes
+        {
+            // Each of the planes that follow is a bit and a 0.
+            let pairs = code >> (zeros + 3);
+            let more = ((pairs & !EVEN).trailing_zeros() / 2).min(MORE as u32);
+            let bits = _bzhi_u64(_pext_u64(pairs, EVEN), more);
+            planes[0] = 1;
+            for i in 0..MORE {
+                planes[(i + 1) * Self::STRIDE] = bits >> i & 1;
+            }
+            lane.at = first + (1 + more as usize) * Self::STRIDE;
+            lane.place.position += (zeros + 3 + 2 * more) as usize;
+            lane.place.known = 1;
+        }
+    }
+
+    /// Decodes a plane, whatever its code is.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    fn step(&mut self, lane: &mut Lane) {
+        let Place { position, known } = lane.place;
+        let plane = match cut_plane(self.run.bytes, lane.end, lane.place) {
+            Some(plane) => {
+                lane.place.position = lane.end;
+                plane
+            }
+            None => match long_plane(self.run.bytes, lane.end, lane.place) {
+                Some((plane, place)) => {
+                    lane.place = place;
+                    plane
+                }
+                None => {
+                    let significant = known.count_ones();
+                    let start = position + significant as usize;
+                    let tail = decode_any_tail::<Cube>(
+                        self.run.bytes,
+                        start,
+                        lane.end,
+                        significant,
+                        self.bmi,
+                    );
+                    lane.place = Place {
+                        position: start + tail.length as usize,
+                        known: low_bits(significant + tail.reach),
+                    };
+                    word(self.run.bytes, position) & known | tail.bits << significant
+                }
+            },
+        };
+        self.put(lane, plane);
+    }
+
+    /// Takes the planes that are left as they are, if all coefficients are significant.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+    fn copy_planes(&mut self, lane: &mut Lane) {
+        while lane.at < lane.last && lane.place.position < lane.end {
+            let left = lane.end - lane.place.position;
+            let plane = word(self.run.bytes, lane.place.position) & low_bits(left.min(64) as u32);
+            self.put(lane, plane);
+            lane.place.position += 64;
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, lane: &mut Lane, plane: u64) {
+        self.planes[lane.at % WORDS] = plane;
+        lane.at += Self::STRIDE;
+    }
+}
 
 /// The header of a block that begins with `word`.
 #[inline(always)]
@@ -85,238 +354,112 @@ fn header<T: Value>(word: u64) -> Header {
     header
 }
 
-/// Decodes all planes of four blocks. (Not inlined: there are too few registers as it is.)
-#[inline(never)]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn decode_together(blocks: &mut [Block; TOGETHER], bmi: impl Bmi) {
-    for block in blocks.iter_mut() {
-        block.lead();
-    }
-    loop {
-        let stuck = step_together(blocks);
-        let block = &mut blocks[stuck];
-        if block.goes_on() {
-            block.step(bmi);
-        }
-        if !block.goes_on() {
-            break;
-        }
-    }
-    for block in blocks {
-        block.finish(bmi);
-    }
-}
-
-/// Decodes short planes, one of each block after the other, until one has no more; returns which.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn step_together(blocks: &mut [Block; TOGETHER]) -> usize {
-    let mut places = four!(|i| blocks[i].place);
-    let counts = four!(|i| blocks[i].count - blocks[i].k);
-    let most = counts[0].min(counts[1]).min(counts[2]).min(counts[3]);
-    let mut done = 0;
-    let stuck = 'short: loop {
-        if done == most {
-            break counts.iter().position(|&count| count == most).unwrap_or(0);
-        }
-        for i in 0..TOGETHER {
-            let Some((plane, place)) = short_plane(blocks[i].words, blocks[i].end, places[i])
-            else {
-                break 'short i;
-            };
-            places[i] = place;
-            blocks[i].put(done, plane);
-        }
-        done += 1;
-    };
-    for (i, (block, place)) in blocks.iter_mut().zip(places).enumerate() {
-        block.place = place;
-        block.k += done + usize::from(i < stuck && done < most);
-    }
-    stuck
-}
-
-/// Where a plane's code is.
-#[derive(Clone, Copy)]
-struct Place {
-    position: usize,
-    /// Ones below the first coefficient that is not significant.
-    known: u64,
-}
-
 /// The plane at `place` and where the next one is, if its code is whole, ends within 64 bits and before bit `end`, and
 /// leaves some coefficient not significant.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn short_plane(words: &[u64], end: usize, place: Place) -> Option<(u64, Place)> {
-    let code = word(words, place.position);
-    let (length, coefficients) = coefficients(code, place.known);
+fn short_plane(bytes: &[u8], end: usize, place: Place) -> Option<(u64, Place)> {
+    let code = word(bytes, place.position);
+    let (length, coefficients) = coefficients(code, place.known)?;
     let position = place.position + length as usize + 1;
-    if position > end || length == 64 {
+    if position > end {
         return None;
     }
-    let reach = coefficients.count_ones();
-    let known = _bzhi_u64(u64::MAX, reach);
+    let known = _bzhi_u64(u64::MAX, coefficients.count_ones());
     Some((_pext_u64(code, coefficients), Place { position, known }))
 }
 
-/// Up to which bit a plane's code goes, which says that there is no more; and which bits below are coefficients.
-/// `known` are, whatever they are.
+/// The plane at `place`, if its code has fewer than 64 bits, and does not end before the block does at bit `end`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn coefficients(code: u64, known: u64) -> (u32, u64) {
+fn cut_plane(bytes: &[u8], end: usize, place: Place) -> Option<u64> {
+    let left = end - place.position;
+    if left >= 64 {
+        return None;
+    }
+    let there = low_bits(left as u32);
+    let code = word(bytes, place.position) & there;
+    let rest = code & !place.known;
+    let coefficients = (parity(rest) << 1 | place.known) & there;
+    let reach = coefficients.count_ones();
+    // The last coefficient of the block is not said.
+    if reach >= 63 {
+        return None;
+    }
+    // A cut in the middle of a run makes a one-bit of the coefficient that it stopped at.
+    let is_amid = u64::from(rest.count_ones() & 1);
+    Some(_pext_u64(code, coefficients) | is_amid << reach)
+}
+
+/// As [`short_plane`], if the code of the coefficients that were not significant ends within 64 bits, whether it leaves
+/// any or not.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn long_plane(bytes: &[u8], end: usize, place: Place) -> Option<(u64, Place)> {
+    let significant = place.known.count_ones();
+    let start = place.position + significant as usize;
+    if start > end {
+        return None;
+    }
+    let known = word(bytes, place.position) & place.known;
+    let code = word(bytes, start);
+    let (length, coefficients) = coefficients(code, 0)?;
+    let (reach, room) = (coefficients.count_ones(), 64 - significant);
+    let (tail, length, reach) = if reach >= room {
+        // The last coefficient of the block is not said; the code ends before it.
+        let length = _pdep_u64(1 << (room - 1), coefficients).trailing_zeros();
+        let others = _pext_u64(code, _bzhi_u64(coefficients, length));
+        (others | 1 << (room - 1), length, room)
+    } else {
+        (_pext_u64(code, coefficients), length + 1, reach)
+    };
+    let position = start + length as usize;
+    if position > end {
+        return None;
+    }
+    let next = Place {
+        position,
+        known: low_bits(significant + reach),
+    };
+    Some((known | tail << significant, next))
+}
+
+/// Up to which bit a plane's code goes, which says that there is no more, if it is one of these 64; and which bits below
+/// are coefficients. `known` are, whatever they are.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn coefficients(code: u64, known: u64) -> Option<(u32, u64)> {
     // Every other one-bit says that there is more, so the parity of the ones so far tells what a bit is.
-    let rest = _mm_cvtsi64_si128((code & !known) as i64);
-    let parity = _mm_clmulepi64_si128::<0>(rest, _mm_set1_epi64x(-1));
-    let parity = _mm_cvtsi128_si64(parity) as u64;
-    let length = (code | parity | known).trailing_ones();
-    (length, _bzhi_u64(parity << 1 | known, length))
+    let parity = parity(code & !known);
+    let ends = !(code | parity | known);
+    if ends == 0 {
+        return None;
+    }
+    let length = ends.trailing_zeros();
+    Some((length, _bzhi_u64(parity << 1 | known, length)))
+}
+
+/// For each bit, whether the number of ones up to and with it is odd.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn parity(bits: u64) -> u64 {
+    let bits = _mm_cvtsi64_si128(bits as i64);
+    let parity = _mm_clmulepi64_si128::<0>(bits, _mm_set1_epi64x(-1));
+    _mm_cvtsi128_si64(parity) as u64
 }
 
 /// All 64 bits from bit `position` on.
 #[inline(always)]
-fn word(words: &[u64], position: usize) -> u64 {
+fn word(bytes: &[u8], position: usize) -> u64 {
     let (at, shift) = (position / 8, position % 8);
     // (Two words shifted into one would be an instruction that is slow on some machines.)
-    eight_bytes(words, at) >> shift & 0xff | eight_bytes(words, at + 1) >> shift << 8
+    eight_bytes(bytes, at) >> shift & 0xff | eight_bytes(bytes, at + 1) >> shift << 8
 }
 
 #[inline(always)]
-fn eight_bytes(words: &[u64], at: usize) -> u64 {
-    debug_assert!(at + 8 <= size_of_val(words));
-    // SAFETY: these eight bytes are some of the words': nobody asks for a position past the end of the block, and
-    // after that there are [`AFTER`] words.
-    u64::from_le(unsafe { words.as_ptr().byte_add(at).read_unaligned() })
-}
-
-/// A block that is being decoded.
-struct Block<'a> {
-    words: &'a [u64],
-    /// Bits of the block.
-    end: usize,
-    /// Planes so far, and of the block.
-    k: usize,
-    count: usize,
-    place: Place,
-    planes: &'a mut [u8; 512],
-}
-
-impl<'a> Block<'a> {
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn new<T: Value>(
-        words: &'a [u64],
-        end: usize,
-        count: usize,
-        planes: &'a mut Planes,
-    ) -> Block<'a> {
-        planes[..T::Int::BITS as usize].fill(0);
-        Block {
-            words,
-            end,
-            k: 0,
-            count,
-            place: Place {
-                position: T::HEADER_BITS as usize,
-                known: 0,
-            },
-            // SAFETY: the same memory; any bytes will do for words.
-            planes: unsafe { &mut *std::ptr::from_mut(planes).cast() },
-        }
-    }
-
-    /// Decodes the first planes, if there are some in which no coefficient but the first is not zero.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn lead(&mut self) {
-        const EVEN: u64 = 0x5555_5555_5555_5555;
-        // After so many zeros, and with so many more planes, a word has enough bits, and a block enough planes.
-        const MOST: u32 = 12;
-        let position = self.place.position;
-        let code = word(self.words, position);
-        let zeros = code.trailing_zeros();
-        if zeros > MOST || code >> zeros & 7 != 0b011 || self.end < position + 64 || self.count < 32
-        {
-            return;
-        }
-        // Each of the planes that follow is a bit and a 0.
-        let pairs = code >> (zeros + 3);
-        let more = ((pairs & !EVEN).trailing_zeros() / 2).min(MOST);
-        let bits = _pext_u64(pairs, EVEN) & low_bits(more);
-        self.put_lead(zeros as usize, bits << 1 | 1);
-        self.k = (zeros + 1 + more) as usize;
-        self.place = Place {
-            position: position + (zeros + 3 + 2 * more) as usize,
-            known: 1,
-        };
-    }
-
-    /// Sixteen planes from plane `k` on, each a bit of the first coefficient.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn put_lead(&mut self, k: usize, bits: u64) {
-        let fours = self.planes[8 * k..].as_chunks_mut::<32>().0;
-        for (i, four) in fours.iter_mut().take(4).enumerate() {
-            let bits = _mm256_set1_epi64x((bits >> (4 * i)) as i64);
-            let bits = _mm256_srlv_epi64(bits, _mm256_setr_epi64x(0, 1, 2, 3));
-            let bits = _mm256_and_si256(bits, _mm256_set1_epi64x(1));
-            // SAFETY: 32 writable bytes.
-            unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), bits) };
-        }
-    }
-
-    /// Whether there are bits of another plane, and it is not its own code.
-    #[inline(always)]
-    fn goes_on(&self) -> bool {
-        self.k < self.count && self.place.position < self.end && self.place.known != u64::MAX
-    }
-
-    /// The planes that are left.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn finish(&mut self, bmi: impl Bmi) {
-        while self.goes_on() {
-            match short_plane(self.words, self.end, self.place) {
-                Some((plane, place)) => {
-                    self.put(0, plane);
-                    self.k += 1;
-                    self.place = place;
-                }
-                None => self.step(bmi),
-            }
-        }
-        // All coefficients are significant, and after the end there are zeros.
-        while self.k < self.count && self.place.position < self.end {
-            self.put(0, word(self.words, self.place.position));
-            self.k += 1;
-            self.place.position += 64;
-        }
-    }
-
-    /// Decodes a plane, whatever its code is.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-    fn step(&mut self, bmi: impl Bmi) {
-        let Place { position, known } = self.place;
-        let significant = known.count_ones();
-        let start = position + significant as usize;
-        let bytes = bytes_of(self.words);
-        let tail = decode_any_tail::<Cube>(bytes, start, self.end, significant, bmi);
-        self.put(
-            0,
-            word(self.words, position) & known | tail.bits << significant,
-        );
-        self.k += 1;
-        self.place = Place {
-            position: start + tail.length as usize,
-            known: low_bits(significant + tail.reach),
-        };
-    }
-
-    /// The plane `more` after those so far.
-    #[inline(always)]
-    fn put(&mut self, more: usize, plane: u64) {
-        let k = self.k + more;
-        self.planes.as_chunks_mut().0[k % 64] = plane.to_le_bytes();
-    }
+fn eight_bytes(bytes: &[u8], at: usize) -> u64 {
+    debug_assert!(at + 8 <= bytes.len());
+    // SAFETY: nobody asks for a position past the end of a run, and these eight bytes are in what [`Run::is_amid`]
+    // asks for.
+    u64::from_le(unsafe { bytes.as_ptr().add(at).cast::<u64>().read_unaligned() })
 }

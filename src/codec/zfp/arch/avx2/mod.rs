@@ -12,7 +12,32 @@ macro_rules! four {
     }};
 }
 
+/// As `four`.
+macro_rules! two {
+    (|$i:ident| $e:expr) => {
+        [four!(0, $i, $e), four!(1, $i, $e)]
+    };
+}
+
+/// As `four`.
+macro_rules! eight {
+    (|$i:ident| $e:expr) => {
+        [
+            four!(0, $i, $e),
+            four!(1, $i, $e),
+            four!(2, $i, $e),
+            four!(3, $i, $e),
+            four!(4, $i, $e),
+            four!(5, $i, $e),
+            four!(6, $i, $e),
+            four!(7, $i, $e),
+        ]
+    };
+}
+
+mod batches;
 mod bytes;
+mod columns;
 mod cubes;
 mod double;
 mod fours;
@@ -20,6 +45,7 @@ mod lifting;
 mod lines;
 mod single;
 mod squares;
+mod supply;
 
 use super::bmi2::{self, Bmi2};
 use super::scalar::Scalar;
@@ -33,8 +59,8 @@ use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::{Cube, Shape};
 use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
-use bytes::CubeOrder;
 use std::arch::x86_64::*;
+use supply::Supply;
 
 /// Proof that the machine has the instructions; with the bit manipulation that is quick on it.
 #[derive(Clone, Copy)]
@@ -125,32 +151,28 @@ impl<B: Bmi> Arch for Avx2<B> {
             // SAFETY: as above.
             _ if B::EXTRACTS => unsafe { cubes::encode::<T>(headers, planes, budget, coded) },
             _ => {
-                for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate()
-                {
+                // SAFETY: as above.
+                let mut supply = unsafe { Supply::begun::<T>(planes, headers, 0) };
+                for (i, coded) in coded.iter_mut().take(S::BATCH).enumerate() {
                     // SAFETY: as above.
-                    unsafe { encode_cube::<T>(headers.get(i), planes, budget, coded) };
+                    unsafe { encode_cube::<T>(headers.get(i), i, &mut supply, budget, coded) };
                 }
             }
         }
     }
 
     #[inline(always)]
-    fn decode_batch<T: Value, S: Shape>(
+    fn encode_words<T: Value, S: Shape>(
         self,
-        bytes: &[u8],
-        position: usize,
-        block_bits: usize,
-        headers: &mut Headers,
+        headers: &Headers,
         planes: &mut [Planes; BATCH],
+        words: &mut [u64],
     ) -> bool {
-        let usual = T::HEADER_BITS as usize..=fours::LONGEST;
-        if !B::EXTRACTS || S::DIMS < 3 || !usual.contains(&block_bits) {
+        if !B::EXTRACTS || S::DIMS < 3 {
             return false;
         }
         // SAFETY: `self` proves that the machine has the instructions.
-        unsafe {
-            fours::decode::<T>(bytes, position, block_bits, self.bmi(), headers, planes);
-        }
+        unsafe { cubes::encode_words::<T>(headers, planes, words) };
         true
     }
 }
@@ -160,23 +182,22 @@ impl<B: Bmi> Arch for Avx2<B> {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn encode_cube<T: Value>(
     header: Header,
-    planes: &mut Planes,
+    block: usize,
+    supply: &mut Supply,
     budget: usize,
     coded: &mut BlockBits,
 ) {
+    let mut planes = [0; 64];
     let prepare = |planes: &mut Planes, plane: u32| {
-        split_cube(planes, plane as usize / 8, cube_order::<T>());
+        let first = plane as usize;
+        let some = supply.planes::<T>(block, first, first + 8);
+        let some = some.iter().step_by(columns::stride::<T>());
+        for (plane, &word) in planes[first..].iter_mut().zip(some) {
+            *plane = word;
+        }
         plane + 8
     };
-    encoder::encode_block::<T, Cube>(header, planes, budget, prepare, coded);
-}
-
-/// How the transform leaves 3-D blocks.
-fn cube_order<T: Value>() -> &'static CubeOrder {
-    match T::Int::BITS {
-        32 => &bytes::CUBE32,
-        _ => &bytes::CUBE64,
-    }
+    encoder::encode_block::<T, Cube>(header, &mut planes, budget, prepare, coded);
 }
 
 #[inline]
@@ -218,12 +239,12 @@ fn store_lanes(v: __m256i, planes: &mut [Planes; 2], at: usize) {
     }
 }
 
-/// Eight words of a 3-D block, from word `8 * group` on: bytes of equal significance → bit planes.
+/// Eight words of a 3-D block of `f64`, from word `8 * group` on: bytes of equal significance → bit planes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn split_cube(planes: &mut Planes, group: usize, order: &CubeOrder) {
+fn split_cube(planes: &mut Planes, group: usize) {
     let words = &mut planes.as_chunks_mut::<8>().0[group % 8];
-    let split = bytes::split_cube(words, order);
+    let split = bytes::split_cube(words);
     let halves = words.as_chunks_mut::<4>().0;
     store(split[0], &mut halves[0]);
     store(split[1], &mut halves[1]);
@@ -232,7 +253,7 @@ fn split_cube(planes: &mut Planes, group: usize, order: &CubeOrder) {
 /// The inverse of [`split_cube`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn join_cube(planes: &Planes, group: usize, order: &CubeOrder) -> [__m256i; 2] {
+fn join_cube(planes: &Planes, group: usize) -> [__m256i; 2] {
     let words = &planes.as_chunks::<8>().0[group];
     let halves = words.as_chunks::<4>().0;
     let [upper, lower] = [load(&halves[0]), load(&halves[1])];
@@ -241,7 +262,7 @@ fn join_cube(planes: &Planes, group: usize, order: &CubeOrder) -> [__m256i; 2] {
     if _mm256_testz_si256(any, any) == 1 {
         return [any; 2];
     }
-    bytes::join_cube([upper, lower], order)
+    bytes::join_cube([upper, lower])
 }
 
 /// [`range::encode`], compiled for this kind of machine.
@@ -264,6 +285,16 @@ pub unsafe fn encode<T: Value>(
 /// As [`range::decode`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub unsafe fn decode<T: Value>(arch: Avx2<impl Bmi>, task: &DecodeTask<T>) -> usize {
-    // SAFETY: the caller's promise, handed on.
-    unsafe { range::decode(arch, task) }
+    let done = match task.limits.block_bits {
+        // SAFETY: the caller's promise, handed on.
+        Some(bits) => unsafe { batches::decode(arch.bmi(), task, bits) },
+        None => 0,
+    };
+    let rest = DecodeTask {
+        position: task.position + done * task.limits.block_bits.unwrap_or(0),
+        blocks: task.blocks.start + done..task.blocks.end,
+        ..*task
+    };
+    // SAFETY: as above.
+    unsafe { range::decode(arch, &rest) }
 }

@@ -1,23 +1,20 @@
 //! `f32` blocks ↔ bit planes.
 //!
-//! Eight registers hold one 3-D block, four registers two 2-D blocks or eight 1-D blocks; a 128-bit lane
-//! is a row of values at first. Transposes bring each axis in turn to where a lifting step is an
-//! operation on whole registers.
+//! Four registers hold two 2-D blocks or eight 1-D blocks; a 128-bit lane is a row of values at first. Transposes
+//! bring each axis in turn to where a lifting step is an operation on whole registers. For 3-D blocks see [`columns`].
 
-use super::bytes::{self, CUBE32};
-use super::lifting::{
-    Four, exchange_lanes, from_negabinary32, lift32, to_negabinary32, transpose32, unlift32,
-};
-use super::{join_cube, lines, load_lanes, store, store_lanes};
+use super::bytes;
+use super::lifting::{Four, from_negabinary32, lift32, to_negabinary32, transpose32, unlift32};
+use super::{columns, lines, load_lanes, store_lanes};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
-use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
+use crate::codec::zfp::shape::{Line, Shape, Square};
 use crate::codec::zfp::transform::{Header, Headers, LowestExponent};
 use std::arch::x86_64::*;
 
-/// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become bytes of equal significance, and
-/// 1-D blocks what [`lines`] codes.
+/// [`crate::codec::zfp::arch::Arch::forward`]; but 3-D blocks become what [`columns`] makes
+/// planes of, and 1-D blocks what [`lines`] codes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn forward<S: Shape>(
@@ -43,9 +40,9 @@ pub fn forward<S: Shape>(
             }
         }
         _ => {
-            for i in 0..Cube::BATCH {
-                largest[i] = forward_cube(&sources[i], &mut planes[i]);
-            }
+            let (sources, _) = sources.as_chunks();
+            let (largest, _) = largest.as_chunks_mut();
+            store32(columns::forward(&sources[0], planes), &mut largest[0]);
         }
     }
     let largest = largest.as_chunks::<8>().0;
@@ -56,34 +53,6 @@ pub fn forward<S: Shape>(
         nonfinite += set_headers::<S>(&largest[i], lowest, &mut bits[i], &mut planes[i]);
     }
     nonfinite
-}
-
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn forward_cube(source: &Source<f32>, planes: &mut Planes) -> u32 {
-    // [y / 2][z], lane y % 2, element x.
-    let pair = |y, z| load_rows(source.row::<Cube>(y, z), source.row::<Cube>(y + 1, z));
-    let front = four!(|z| pair(0, z));
-    let back = four!(|z| pair(2, z));
-    let largest = _mm256_max_epi32(largest_magnitude(front), largest_magnitude(back));
-    let largest = largest_of_lane(_mm256_max_epi32(
-        largest,
-        _mm256_permute2x128_si256::<0x01>(largest, largest),
-    ));
-    let factors = factors(largest);
-    let front = lift32(transpose32(four!(|z| quantize(front[z], factors))));
-    let back = lift32(transpose32(four!(|z| quantize(back[z], factors))));
-    // [x / 2][y], lane x % 2, element z.
-    for half in 0..2 {
-        let [a, b] = exchange_lanes(front[2 * half], front[2 * half + 1]);
-        let [c, d] = exchange_lanes(back[2 * half], back[2 * half + 1]);
-        let v = lift32(transpose32(lift32([a, b, c, d])));
-        let v = bytes::by_significance(four!(|z| to_negabinary32(v[z])));
-        for (group, v) in v.into_iter().enumerate() {
-            store(v, &mut planes.as_chunks_mut::<4>().0[2 * group + half]);
-        }
-    }
-    _mm256_extract_epi32::<0>(largest) as u32
 }
 
 #[inline]
@@ -154,6 +123,14 @@ fn set_headers<S: Shape>(
     8 - _mm256_movemask_ps(_mm256_castsi256_ps(finite)).count_ones() as usize
 }
 
+/// The rows of two blocks that follow each other.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn load_long(row: &[f32; 8]) -> __m256i {
+    // SAFETY: 32 readable bytes.
+    unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
+}
+
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn load_rows(low: &[f32; 4], high: &[f32; 4]) -> __m256i {
@@ -177,7 +154,7 @@ fn store32(v: __m256i, elements: &mut [u32; 8]) {
 /// Of the values in the same place of the four registers.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn largest_magnitude(v: Four) -> __m256i {
+pub fn largest_magnitude(v: Four) -> __m256i {
     let magnitude = _mm256_set1_epi32(i32::MAX);
     let [a, b, c, d] = four!(|i| _mm256_and_si256(v[i], magnitude));
     _mm256_max_epi32(_mm256_max_epi32(a, b), _mm256_max_epi32(c, d))
@@ -195,7 +172,7 @@ fn largest_of_lane(v: __m256i) -> __m256i {
 /// [`crate::codec::zfp::transform::factors`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn factors(largest: __m256i) -> [__m256; 2] {
+pub fn factors(largest: __m256i) -> [__m256; 2] {
     let exponent = _mm256_sub_epi32(
         _mm256_set1_epi32(SCALE - 1),
         _mm256_srli_epi32::<23>(largest),
@@ -243,65 +220,10 @@ pub fn inverse<S: Shape>(
             }
         }
         _ => {
-            // One after the other for all: as one they are a chain too long for the processor to begin the next.
-            for (planes, block) in planes.iter().zip(&mut *blocks).take(Cube::BATCH) {
-                join_block(planes, block);
-            }
-            for (i, block) in blocks.iter_mut().take(Cube::BATCH).enumerate() {
-                inverse_cube(headers.get(i), block);
-            }
+            let (headers, _) = headers.bits.as_chunks();
+            columns::inverse_blocks(&headers[0], planes, blocks);
         }
     }
-}
-
-/// Bit planes → integers.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn join_block(planes: &Planes, block: &mut [f32; 64]) {
-    let groups = four!(|group| join_cube(planes, group, &CUBE32));
-    let rows = block.as_chunks_mut::<8>().0;
-    for half in 0..2 {
-        let v = bytes::by_element(four!(|group| groups[group][half]));
-        for (z, v) in v.into_iter().enumerate() {
-            let v = _mm256_castsi256_ps(from_negabinary32(v));
-            // SAFETY: 32 writable bytes.
-            unsafe { _mm256_storeu_ps(rows[4 * half + z].as_mut_ptr(), v) }
-        }
-    }
-}
-
-/// Integers as [`join_block`] leaves them → values.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn inverse_cube(header: Header, block: &mut [f32; 64]) {
-    if !header.is_coded() {
-        block.fill(0.0);
-        return;
-    }
-    let rows = block.as_chunks_mut::<8>().0;
-    // SAFETY: 32 readable bytes.
-    let row = |i: usize| unsafe { _mm256_loadu_si256(rows[i].as_ptr().cast()) };
-    // [x / 2][y], lane x % 2, element z.
-    let low = inverse_half_cube(four!(|z| row(z)));
-    let high = inverse_half_cube(four!(|z| row(4 + z)));
-    let factor = _mm256_set1_ps(factor(header));
-    for half in 0..2 {
-        let [a, b] = exchange_lanes(low[2 * half], low[2 * half + 1]);
-        let [c, d] = exchange_lanes(high[2 * half], high[2 * half + 1]);
-        // [z], lane y % 2, element x.
-        for (z, v) in transpose32(unlift32([a, b, c, d])).into_iter().enumerate() {
-            let v = _mm256_mul_ps(_mm256_cvtepi32_ps(v), factor);
-            // SAFETY: 32 writable bytes.
-            unsafe { _mm256_storeu_ps(rows[2 * z + half].as_mut_ptr(), v) }
-        }
-    }
-}
-
-/// Along z and y.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn inverse_half_cube(v: Four) -> Four {
-    unlift32(transpose32(unlift32(v)))
 }
 
 #[inline]
@@ -352,7 +274,7 @@ fn inverse_lines(bits: &[u32; 8], planes: &[Planes; 8], blocks: &mut [[f32; 64];
 /// [`Float::power_of_two`]: crate::codec::zfp::value::Float::power_of_two
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn values_factors(bits: __m256i) -> __m256 {
+pub fn values_factors(bits: __m256i) -> __m256 {
     let one = _mm256_set1_epi32(1);
     let biased = _mm256_sub_epi32(_mm256_srli_epi32::<1>(bits), _mm256_set1_epi32(SCALE - 127));
     let normal = _mm256_slli_epi32::<23>(biased);
