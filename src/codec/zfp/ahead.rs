@@ -7,6 +7,7 @@
 use super::blocks::Walk;
 use super::shape::Shape;
 use super::{Grid, Value};
+use std::ops::Range;
 
 /// Bytes of a cache line, on most machines.
 pub const CACHE_LINE: usize = 64;
@@ -39,7 +40,7 @@ impl<'a, T: Value> Ahead<'a, T> {
         let row_bytes = grid.extents[0].saturating_mul(size_of::<T>());
         let row_length = row_bytes.div_ceil(CACHE_LINE);
         let lines = rows::<S>().saturating_mul(row_length);
-        let pays = S::DIMS > 1 && grid.strides[0] == 1 && lines <= LONGEST / CACHE_LINE;
+        let pays = lines > 0 && grid.strides[0] == 1 && lines <= LONGEST / CACHE_LINE;
         pays.then(|| Ahead {
             grid,
             first,
@@ -105,12 +106,15 @@ impl<'a, T: Value> Ahead<'a, T> {
     }
 }
 
-/// Has `length` values of each row of a block fetched. They need not be there.
+/// Has `length` values of some of the [`rows`] of a block fetched. They need not be there.
 #[inline(always)]
-pub fn prefetch_rows<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], length: usize) {
-    // The only row of a 1-D block needs no help.
-    let rows = if S::DIMS > 1 { rows::<S>() } else { 0 };
-    for row in 0..rows {
+pub fn prefetch_rows<T: Value>(
+    first: *const T,
+    strides: &[isize; 3],
+    rows: Range<usize>,
+    length: usize,
+) {
+    for row in rows {
         let first = row_of(first, strides, row);
         let line = CACHE_LINE / size_of::<T>();
         for i in (0..length).step_by(line) {
@@ -121,9 +125,9 @@ pub fn prefetch_rows<T: Value, S: Shape>(first: *const T, strides: &[isize; 3], 
     }
 }
 
-/// Rows of a block, and so of a line of blocks.
-const fn rows<S: Shape>() -> usize {
-    S::SIZE / 4
+/// Rows of a block, and so of a line of blocks; none in 1-D, as there a processor foresees what comes.
+pub const fn rows<S: Shape>() -> usize {
+    if S::DIMS > 1 { S::SIZE / 4 } else { 0 }
 }
 
 /// Where a row starts of those that start with `first`.

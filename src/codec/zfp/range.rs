@@ -105,9 +105,7 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
         let sources = unsafe { places.find::<A, S>(task, count, &mut copies) };
         places.look_ahead::<A, S>(task, &mut walk, in_batch(batch + A::blocks::<T, S>()));
         nonfinite += arch.forward::<T, S>(&sources, limits.lowest, &mut headers, &mut planes.0);
-        if let Some(ahead) = &mut places.ahead {
-            ahead.fetch_rest::<S>();
-        }
+        places.fetch_rest::<A, S>(task);
         if let Some(quiet) = limits.quiet {
             headers.silence(quiet + T::BIAS);
         }
@@ -165,7 +163,8 @@ impl<'a, T: Value> Places<'a, T> {
         }
     }
 
-    /// Has values fetched that will be needed after the next `blocks` blocks, or those of these.
+    /// Has values fetched that will be needed after the next `blocks` blocks, or those of these; if they are many, half of
+    /// them.
     #[inline(always)]
     fn fetch<A: Arch, S: Shape>(&mut self, task: &EncodeTask<T>, walk: &Walk, blocks: usize) {
         if A::FETCHES_LINES
@@ -174,7 +173,23 @@ impl<'a, T: Value> Places<'a, T> {
             return ahead.fetch_half::<S>(walk, blocks);
         }
         let first = task.first.wrapping_offset(walk.offset());
-        ahead::prefetch_rows::<T, S>(first, &task.grid.strides, 4 * blocks);
+        let rows = ahead::rows::<S>() / if blocks > 1 { 2 } else { 1 };
+        ahead::prefetch_rows(first, &task.grid.strides, 0..rows, 4 * blocks);
+    }
+
+    /// Has the other half fetched. A processor cannot wait for all at once and do other work.
+    #[inline(always)]
+    fn fetch_rest<A: Arch, S: Shape>(&mut self, task: &EncodeTask<T>) {
+        if A::FETCHES_LINES
+            && let Some(ahead) = &mut self.ahead
+        {
+            ahead.fetch_rest::<S>();
+        } else if let Some(offset) = self.row {
+            let first = task.first.wrapping_offset(offset);
+            let rows = ahead::rows::<S>();
+            let length = 4 * A::blocks::<T, S>();
+            ahead::prefetch_rows(first, &task.grid.strides, rows / 2..rows, length);
+        }
     }
 
     /// The `count` blocks; see [`find`]. Zeros follow them.

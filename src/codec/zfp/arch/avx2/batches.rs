@@ -79,7 +79,7 @@ impl Spot {
         }
         let offset = walk.row::<Cube>(BLOCKS);
         let first = task.first.wrapping_offset(offset);
-        ahead::prefetch_rows::<T, Cube>(first, strides, 4 * BLOCKS);
+        ahead::prefetch_rows(first, strides, 0..16, 4 * BLOCKS);
         Spot::Row(offset)
     }
 
