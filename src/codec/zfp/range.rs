@@ -141,7 +141,7 @@ impl<'a, T: Value> Places<'a, T> {
         Places {
             row: None,
             places: Default::default(),
-            ahead: A::FETCHES_LINES.then(ahead).flatten(),
+            ahead: A::fetches_lines::<S>().then(ahead).flatten(),
         }
     }
 
@@ -168,7 +168,7 @@ impl<'a, T: Value> Places<'a, T> {
     /// Has values fetched that will be needed after the next `blocks` blocks, or those of these.
     #[inline(always)]
     fn fetch<A: Arch, S: Shape>(&mut self, task: &EncodeTask<T>, walk: &Walk, blocks: usize) {
-        if A::FETCHES_LINES
+        if A::fetches_lines::<S>()
             && let Some(ahead) = &mut self.ahead
         {
             return ahead.fetch_half::<S>(walk, blocks);

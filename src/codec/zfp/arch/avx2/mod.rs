@@ -99,6 +99,11 @@ impl<B: Bmi> Arch for Avx2<B> {
     }
 
     #[inline(always)]
+    fn fetches_lines<S: Shape>() -> bool {
+        S::DIMS == 3
+    }
+
+    #[inline(always)]
     fn forward<T: Value, S: Shape>(
         self,
         sources: &[Source<T>; BATCH],
