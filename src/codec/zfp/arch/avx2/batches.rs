@@ -4,7 +4,7 @@ use super::columns::{self, BLOCKS, Columns, Copy, Destination};
 use super::fours::{self, Run};
 use super::{Avx2, double};
 use crate::codec::zfp::Value;
-use crate::codec::zfp::ahead;
+use crate::codec::zfp::ahead::Ahead;
 use crate::codec::zfp::arch::{Arch, BATCH, Bmi};
 use crate::codec::zfp::bits::bytes_of;
 use crate::codec::zfp::blocks::{self, Place, Walk};
@@ -38,7 +38,7 @@ pub unsafe fn decode<T: Value, B: Bmi>(
         return 0;
     }
     let mut walk = Walk::new::<Cube>(&task.grid, task.blocks.start);
-    let mut spot = Spot::next(task, &mut walk);
+    let mut ahead = Ahead::new::<Cube>(&task.grid, task.first);
     let mut planes = Aligned([[0; 64]; BATCH]);
     let mut headers = [Header::ZEROS; fours::MOST];
     let mut done = 0;
@@ -63,9 +63,15 @@ pub unsafe fn decode<T: Value, B: Bmi>(
             one_by_one::<T, B>(arch, run, task.limits, headers, &mut planes.0);
         }
         for (i, headers) in headers.as_chunks().0.iter().enumerate() {
-            let this = std::mem::replace(&mut spot, Spot::next(task, &mut walk));
+            if let Some(ahead) = &mut ahead {
+                ahead.fetch_half::<Cube>(&walk, BLOCKS);
+            }
+            let spot = Spot::next(task, &mut walk);
             // SAFETY: the caller's promise, handed on.
-            unsafe { this.put(task, headers, &mut planes.0, i) };
+            unsafe { spot.put(task, headers, &mut planes.0, i) };
+            if let Some(ahead) = &mut ahead {
+                ahead.fetch_rest::<Cube>();
+            }
         }
         done += run.count;
     }
@@ -108,7 +114,7 @@ enum Spot {
 }
 
 impl Spot {
-    /// Goes on to the next eight blocks, and has what will be written fetched into the caches.
+    /// Goes on to the next eight blocks.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     fn next<T: Value>(task: &DecodeTask<T>, walk: &mut Walk) -> Spot {
@@ -117,8 +123,6 @@ impl Spot {
             return Spot::Apart(std::array::from_fn(|_| walk.step::<Cube>()));
         }
         let offset = walk.row::<Cube>(BLOCKS);
-        let first = task.first.wrapping_offset(offset);
-        ahead::prefetch_rows::<T, Cube>(first, strides, 4 * BLOCKS);
         Spot::Row(offset)
     }
 
