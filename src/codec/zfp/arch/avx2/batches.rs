@@ -1,17 +1,18 @@
 //! From a stream of fixed rate to a grid, eight 3-D blocks at a time.
 
 use super::columns::{self, BLOCKS, Columns, Copy, Destination};
-use super::double;
 use super::fours::{self, Run};
+use super::{Avx2, double};
 use crate::codec::zfp::Value;
-use crate::codec::zfp::ahead;
-use crate::codec::zfp::arch::{BATCH, Bmi};
+use crate::codec::zfp::ahead::Ahead;
+use crate::codec::zfp::arch::{Arch, BATCH, Bmi};
 use crate::codec::zfp::bits::bytes_of;
 use crate::codec::zfp::blocks::{self, Place, Walk};
+use crate::codec::zfp::encoder::BLOCK_WORDS;
 use crate::codec::zfp::planes::Planes;
-use crate::codec::zfp::range::{Aligned, DecodeTask};
+use crate::codec::zfp::range::{self, Aligned, DecodeTask, Limits};
 use crate::codec::zfp::shape::Cube;
-use crate::codec::zfp::transform::Header;
+use crate::codec::zfp::transform::{Header, Headers};
 use crate::codec::zfp::value::Int;
 
 /// Blocks whose planes are decoded together: as many as there is room for, because towards the end there are fewer to
@@ -23,18 +24,23 @@ const fn most<T: Value>() -> usize {
 /// Decodes the first blocks of a task, if this is the way to; returns how many.
 ///
 /// # Safety
-/// As [`range::decode`](crate::codec::zfp::range::decode).
+/// As [`range::decode`].
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub unsafe fn decode<T: Value, B: Bmi>(bmi: B, task: &DecodeTask<T>, block_bits: usize) -> usize {
+pub unsafe fn decode<T: Value, B: Bmi>(
+    arch: Avx2<B>,
+    task: &DecodeTask<T>,
+    block_bits: usize,
+) -> usize {
     let usual = T::HEADER_BITS as usize..=fours::LONGEST;
-    if !B::EXTRACTS || task.grid.dims != 3 || !usual.contains(&block_bits) {
+    let is_better = B::EXTRACTS || T::Int::BITS == 32;
+    if !is_better || task.grid.dims != 3 || !usual.contains(&block_bits) {
         return 0;
     }
     let mut walk = Walk::new::<Cube>(&task.grid, task.blocks.start);
-    let mut spot = Spot::next(task, &mut walk);
+    let mut ahead = Ahead::new::<Cube>(&task.grid, task.first);
     let mut planes = Aligned([[0; 64]; BATCH]);
-    let mut headers = [Header::ZEROS; 2 * BATCH];
+    let mut headers = [Header::ZEROS; fours::MOST];
     let mut done = 0;
     loop {
         let mut run = Run {
@@ -44,21 +50,60 @@ pub unsafe fn decode<T: Value, B: Bmi>(bmi: B, task: &DecodeTask<T>, block_bits:
             count: most::<T>(),
         };
         let left = task.blocks.len() - done;
-        if left < run.count || !run.is_amid() {
+        if !B::EXTRACTS || left < run.count || !run.is_amid() {
             run.count = BLOCKS;
         }
         if left < run.count {
             return done;
         }
-        fours::decode::<T>(run, bmi, &mut headers[..run.count], &mut planes.0);
-        let eights = headers[..run.count].as_chunks().0;
-        for (i, headers) in eights.iter().enumerate() {
-            let this = std::mem::replace(&mut spot, Spot::next(task, &mut walk));
+        let headers = &mut headers[..run.count];
+        if B::EXTRACTS {
+            fours::decode::<T>(run, arch.bmi(), headers, &mut planes.0);
+        } else {
+            one_by_one::<T, B>(arch, run, task.limits, headers, &mut planes.0);
+        }
+        for (i, headers) in headers.as_chunks().0.iter().enumerate() {
+            if let Some(ahead) = &mut ahead {
+                ahead.fetch_half::<Cube>(&walk, BLOCKS);
+            }
+            let spot = Spot::next(task, &mut walk);
             // SAFETY: the caller's promise, handed on.
-            unsafe { this.put(task, headers, &mut planes.0, i) };
+            unsafe { spot.put(task, headers, &mut planes.0, i) };
+            if let Some(ahead) = &mut ahead {
+                ahead.fetch_rest::<Cube>();
+            }
         }
         done += run.count;
     }
+}
+
+/// As [`fours::decode`], of eight blocks of `f32`, without bit extraction.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn one_by_one<T: Value, B: Bmi>(
+    arch: Avx2<B>,
+    run: Run,
+    limits: Limits,
+    headers: &mut [Header],
+    planes: &mut [Planes; BATCH],
+) {
+    let mut copy = [0; BLOCK_WORDS + 4];
+    let mut decoded = Headers::default();
+    let mut blocks = [[0; 64]; BLOCKS];
+    range::decode_blocks::<Avx2<B>, T, Cube>(
+        arch,
+        run.bytes,
+        run.position,
+        limits,
+        &mut copy,
+        &mut decoded,
+        &mut blocks,
+    );
+    for (i, header) in headers.iter_mut().enumerate() {
+        *header = decoded.get(i);
+    }
+    let bits = &decoded.bits.as_chunks().0[0];
+    columns::interleave(bits, &blocks, &mut columns::quarters(planes)[0]);
 }
 
 /// Where eight blocks belong.
@@ -69,7 +114,7 @@ enum Spot {
 }
 
 impl Spot {
-    /// Goes on to the next eight blocks, and has what will be written fetched into the caches.
+    /// Goes on to the next eight blocks.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
     fn next<T: Value>(task: &DecodeTask<T>, walk: &mut Walk) -> Spot {
@@ -78,8 +123,6 @@ impl Spot {
             return Spot::Apart(std::array::from_fn(|_| walk.step::<Cube>()));
         }
         let offset = walk.row::<Cube>(BLOCKS);
-        let first = task.first.wrapping_offset(offset);
-        ahead::prefetch_rows(first, strides, 0..16, 4 * BLOCKS);
         Spot::Row(offset)
     }
 

@@ -367,6 +367,18 @@ pub fn inverse(headers: &[u32; BLOCKS], planes: &mut Columns, to: Destination) {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub fn inverse_blocks(headers: &[u32; BLOCKS], blocks: &[Planes], values: &mut [[f32; 64]]) {
     let mut planes = [[0; 4]; 64];
+    interleave(headers, blocks, &mut planes);
+    let mut copy = Copy::empty();
+    inverse(headers, &mut planes, copy.destination());
+    for (i, block) in values.iter_mut().take(BLOCKS).enumerate() {
+        *block = copy.block(i);
+    }
+}
+
+/// Planes block by block → what [`inverse`] takes.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub fn interleave(headers: &[u32; BLOCKS], blocks: &[Planes], planes: &mut Columns) {
     for half in 0..2 {
         let [a, b, c, d] = four!(|i| {
             let block = 4 * half + [0, 2, 1, 3][i];
@@ -378,11 +390,6 @@ pub fn inverse_blocks(headers: &[u32; BLOCKS], blocks: &[Planes], values: &mut [
             let v = transpose64([of(a), of(b), of(c), of(d)]);
             four!(|i| store(v[i], &mut planes[2 * (4 * fours + i) + half]));
         }
-    }
-    let mut copy = Copy::empty();
-    inverse(headers, &mut planes, copy.destination());
-    for (i, block) in values.iter_mut().take(BLOCKS).enumerate() {
-        *block = copy.block(i);
     }
 }
 

@@ -122,6 +122,9 @@ fn decode_run<T: Value>(run: Run, bmi: impl Bmi, headers: &mut [Header], planes:
     }
 }
 
+/// The most blocks that there is room for.
+pub const MOST: usize = 64 * BATCH / 32;
+
 /// Blocks that are decoded together.
 const TOGETHER: usize = 4;
 

@@ -99,6 +99,11 @@ impl<B: Bmi> Arch for Avx2<B> {
     }
 
     #[inline(always)]
+    fn fetches_lines<S: Shape>() -> bool {
+        S::DIMS == 3
+    }
+
+    #[inline(always)]
     fn forward<T: Value, S: Shape>(
         self,
         sources: &[Source<T>; BATCH],
@@ -287,7 +292,7 @@ pub unsafe fn encode<T: Value>(
 pub unsafe fn decode<T: Value>(arch: Avx2<impl Bmi>, task: &DecodeTask<T>) -> usize {
     let done = match task.limits.block_bits {
         // SAFETY: the caller's promise, handed on.
-        Some(bits) => unsafe { batches::decode(arch.bmi(), task, bits) },
+        Some(bits) => unsafe { batches::decode(arch, task, bits) },
         None => 0,
     };
     let rest = DecodeTask {

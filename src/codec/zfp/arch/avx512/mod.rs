@@ -105,7 +105,6 @@ unsafe impl Level for Avx512 {
 
 impl Arch for Avx512 {
     type Bmi = Bmi2;
-    const FETCHES_LINES: bool = true;
 
     #[inline(always)]
     fn blocks<T: Value, S: Shape>() -> usize {
@@ -116,6 +115,11 @@ impl Arch for Avx512 {
     fn bmi(self) -> Bmi2 {
         // SAFETY: `self` proves that the machine has BMI2 too.
         unsafe { Bmi2::assumed() }
+    }
+
+    #[inline(always)]
+    fn fetches_lines<S: Shape>() -> bool {
+        true
     }
 
     #[inline(always)]
