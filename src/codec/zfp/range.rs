@@ -139,7 +139,7 @@ impl<'a, T: Value> Places<'a, T> {
         Places {
             row: None,
             places: Default::default(),
-            ahead: A::fetches_lines::<S>().then(ahead).flatten(),
+            ahead: A::FETCHES_LINES.then(ahead).flatten(),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'a, T: Value> Places<'a, T> {
     /// them.
     #[inline(always)]
     fn fetch<A: Arch, S: Shape>(&mut self, task: &EncodeTask<T>, walk: &Walk, blocks: usize) {
-        if A::fetches_lines::<S>()
+        if A::FETCHES_LINES
             && let Some(ahead) = &mut self.ahead
         {
             return ahead.fetch_half::<S>(walk, blocks);
@@ -180,7 +180,7 @@ impl<'a, T: Value> Places<'a, T> {
     /// Has the other half fetched. A processor cannot wait for all at once and do other work.
     #[inline(always)]
     fn fetch_rest<A: Arch, S: Shape>(&mut self, task: &EncodeTask<T>) {
-        if A::fetches_lines::<S>()
+        if A::FETCHES_LINES
             && let Some(ahead) = &mut self.ahead
         {
             ahead.fetch_rest::<S>();

@@ -42,10 +42,7 @@ pub trait Arch: Copy + Send + Sync {
     fn bmi(self) -> Self::Bmi;
 
     /// Whether encoding is so fast that a line of blocks has to be fetched while the one before it is encoded.
-    #[inline(always)]
-    fn fetches_lines<S: Shape>() -> bool {
-        false
-    }
+    const FETCHES_LINES: bool = false;
 
     /// How many blocks go through the stages of encoding together.
     #[inline(always)]

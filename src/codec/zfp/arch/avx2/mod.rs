@@ -99,11 +99,6 @@ impl<B: Bmi> Arch for Avx2<B> {
     }
 
     #[inline(always)]
-    fn fetches_lines<S: Shape>() -> bool {
-        S::DIMS == 3
-    }
-
-    #[inline(always)]
     fn forward<T: Value, S: Shape>(
         self,
         sources: &[Source<T>; BATCH],

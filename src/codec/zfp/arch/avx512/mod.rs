@@ -105,6 +105,7 @@ unsafe impl Level for Avx512 {
 
 impl Arch for Avx512 {
     type Bmi = Bmi2;
+    const FETCHES_LINES: bool = true;
 
     #[inline(always)]
     fn blocks<T: Value, S: Shape>() -> usize {
@@ -115,11 +116,6 @@ impl Arch for Avx512 {
     fn bmi(self) -> Bmi2 {
         // SAFETY: `self` proves that the machine has BMI2 too.
         unsafe { Bmi2::assumed() }
-    }
-
-    #[inline(always)]
-    fn fetches_lines<S: Shape>() -> bool {
-        true
     }
 
     #[inline(always)]

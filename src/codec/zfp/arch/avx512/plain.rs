@@ -47,6 +47,7 @@ const fn are_ours<T: Value, S: Shape>() -> bool {
 
 impl Arch for Avx512Plain {
     type Bmi = Bmi2;
+    const FETCHES_LINES: bool = true;
 
     #[inline(always)]
     fn blocks<T: Value, S: Shape>() -> usize {
@@ -60,11 +61,6 @@ impl Arch for Avx512Plain {
     #[inline(always)]
     fn bmi(self) -> Bmi2 {
         self.0.bmi()
-    }
-
-    #[inline(always)]
-    fn fetches_lines<S: Shape>() -> bool {
-        true
     }
 
     #[inline(always)]
