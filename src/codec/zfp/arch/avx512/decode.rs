@@ -1,5 +1,6 @@
 //! From a stream to a grid, sixteen blocks at a time.
 
+use super::leads::FirstCoefficients;
 use super::unlanes::{self, Group};
 use super::unlines::Lines;
 use super::unsquares;
@@ -34,6 +35,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     let mut headers = Headers::default();
     let mut planes = Aligned([[0; 64]; BATCH]);
     let mut lines = Lines::empty();
+    let mut first = FirstCoefficients::zeros();
     let mut copies = [[T::default(); 64]; BATCH];
     for batch in range.clone().step_by(BATCH) {
         let count = (range.end - batch).min(BATCH);
@@ -49,6 +51,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
                 count,
                 &mut headers,
                 &mut planes.0,
+                &mut first,
             ),
             _ => one_by_one::<T, S>(
                 arch,
@@ -78,7 +81,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         if are_lines {
             inverse_lines::<T>(&lines, &mut targets);
         } else {
-            inverse::<T, S>(&headers, &planes.0, &mut targets);
+            inverse::<T, S>(&headers, &planes.0, &first, &mut targets);
         }
         for (place, copy) in places.iter().zip(&copies).take(apart) {
             if let Some((first, extents)) = *place {
@@ -150,6 +153,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
     let mut runs: Vec<Run> = tasks.iter().map(Run::new::<T, S>).collect();
     let mut headers = Headers::default();
     let mut planes = Aligned([[0; 64]; BATCH]);
+    let first = FirstCoefficients::zeros();
     let mut copies = [[T::default(); 64]; BATCH];
     loop {
         let mut places = [None; BATCH];
@@ -175,7 +179,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
                 *copied = unsafe { aim::<T, S>(task, place, target) };
             }
         }
-        inverse::<T, S>(&headers, &planes.0, &mut targets);
+        inverse::<T, S>(&headers, &planes.0, &first, &mut targets);
         for (copied, copy) in copied.iter().zip(&copies) {
             if let Some((first, extents)) = *copied {
                 // SAFETY: the block is inside the grid, which the caller promised is writable.
@@ -214,14 +218,15 @@ impl<'a> Run<'a> {
 pub fn inverse<T: Value, S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
+    first: &FirstCoefficients,
     targets: &mut [Target<T>; BATCH],
 ) {
     // SAFETY: the only value type of 32 bits is `f32`, the only one of 64 `f64`.
     unsafe {
         if T::Int::BITS == 32 {
-            single::inverse::<S>(headers, planes, Target::reinterpret(targets));
+            single::inverse::<S>(headers, planes, first, Target::reinterpret(targets));
         } else {
-            double::inverse::<S>(headers, planes, Target::reinterpret(targets));
+            double::inverse::<S>(headers, planes, first, Target::reinterpret(targets));
         }
     }
 }
@@ -289,7 +294,7 @@ fn one_by_one<T: Value, S: Shape>(
     end
 }
 
-/// Headers and planes of `count` blocks of `bits` bits each.
+/// Headers and planes of `count` blocks of `bits` bits each, and what `first` has besides.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
@@ -302,6 +307,7 @@ fn fixed<T: Value, S: Shape>(
     count: usize,
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
+    first: &mut FirstCoefficients,
 ) -> usize {
     let blocks = Blocks {
         bytes,
@@ -312,7 +318,7 @@ fn fixed<T: Value, S: Shape>(
     blocks.fetch_next();
     match blocks.span() {
         _ if S::DIMS == 2 && blocks.are_short() => {
-            unsquares::decode::<T>(&blocks, bmi, headers, planes);
+            *first = unsquares::decode::<T>(&blocks, bmi, headers, planes);
         }
         0..=128 => blocks.decode::<T, S, 2, false>(bmi, headers, planes),
         129..=256 => blocks.decode::<T, S, 4, false>(bmi, headers, planes),

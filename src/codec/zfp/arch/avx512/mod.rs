@@ -43,6 +43,7 @@ mod decode;
 mod double;
 mod doubling;
 mod join32;
+mod leads;
 mod lifting;
 mod lines;
 mod pens;
@@ -136,7 +137,12 @@ impl Arch for Avx512 {
     ) {
         let mut targets = Target::all_copied(blocks);
         // SAFETY: `self` proves that the machine has the instructions.
-        unsafe { decode::inverse::<T, S>(headers, planes, &mut targets) };
+        unsafe {
+            {
+                let first = leads::FirstCoefficients::zeros();
+                decode::inverse::<T, S>(headers, planes, &first, &mut targets)
+            }
+        };
     }
 
     #[inline(always)]

@@ -264,7 +264,8 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
     }
     let mut most = k;
     let end = match groups[0].whole | groups[1].whole {
-        // Eight planes are joined at a time, at first twice eight.
+        // Eight planes are joined at a time, and in 2-D at first twice eight of each 32.
+        0 if S::SIZE < 64 => k.next_multiple_of(16).max(16),
         0 => k.next_multiple_of(8).max(16),
         _ => T::Int::BITS as usize,
     };
