@@ -29,7 +29,7 @@ pub struct Pens {
     /// Bits of each block so far, and those of the words they are filling.
     position: [__m512i; 2],
     pending: [__m512i; 2],
-    budget: __m512i,
+    budget: [__m512i; 2],
 }
 
 /// Where the words of sixteen blocks go.
@@ -104,7 +104,7 @@ impl Pens {
                 _mm512_mask_mov_epi64(_mm512_set1_epi64(1), is_coded, header_bits)
             }),
             pending,
-            budget: _mm512_set1_epi64(budget.min(64 * BLOCK_WORDS) as i64),
+            budget: [_mm512_set1_epi64(budget.min(64 * BLOCK_WORDS) as i64); 2],
         }
     }
 
@@ -114,8 +114,17 @@ impl Pens {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn are_done(&self) -> bool {
-        let [a, b] = two!(|g| _mm512_cmplt_epu64_mask(self.position[g], self.budget));
+        let [a, b] = two!(|g| _mm512_cmplt_epu64_mask(self.position[g], self.budget[g]));
         a | b == 0
+    }
+
+    /// Has these blocks count as if they had their budget: zeros do for the rest of it.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    pub fn leave_out(&mut self, lanes: [__mmask8; 2]) {
+        self.budget = two!(|g| _mm512_maskz_mov_epi64(!lanes[g], self.budget[g]));
     }
 
     /// Appends `length` bits, at most 64, to each block; those of `bits` above them must be zero.
