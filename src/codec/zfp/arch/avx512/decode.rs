@@ -367,8 +367,7 @@ impl Lanes<'_> {
         };
         let (mut first, mut second) = (group(0), group(1));
         let mut groups = [&mut first, &mut second];
-        let reached = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
-        headers.planes = [reached; BATCH];
+        headers.planes = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
         let halves = self.positions.as_chunks_mut::<LANES>().0;
         for (positions, group) in halves.iter_mut().zip(&groups) {
             *positions = group.next();
@@ -414,7 +413,6 @@ impl Blocks<'_> {
         };
         let (mut first, mut second) = (group(0), group(1));
         let mut groups = [&mut first, &mut second];
-        let reached = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
-        headers.planes = [reached; BATCH];
+        headers.planes = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
     }
 }

@@ -36,6 +36,7 @@ macro_rules! eight {
     };
 }
 
+mod alone;
 mod bytes;
 mod columns;
 mod cubes;
