@@ -71,7 +71,7 @@ use crate::codec::zfp::range::{self, DecodeTask, EncodeTask};
 use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
-use pens::{Paper, Ream};
+use pens::{Paper, Ream, Slips};
 
 /// Proof that the machine has the instructions.
 #[derive(Clone, Copy)]
@@ -153,9 +153,18 @@ impl Arch for Avx512 {
         planes: &mut [Planes; BATCH],
         words: &mut [u64],
     ) -> bool {
-        let budget = words.len() / BATCH * 64;
-        encode_to::<T, S>(self, headers, planes, budget, &mut Ream(words));
-        true
+        let budget = 64 * words.len() / BATCH;
+        if budget.is_multiple_of(64) {
+            encode_to::<T, S>(self, headers, planes, budget, &mut Ream(words));
+            return true;
+        }
+        match words.as_chunks_mut() {
+            ([words], []) => {
+                encode_to::<T, S>(self, headers, planes, budget, &mut Slips::new(words));
+                true
+            }
+            _ => false,
+        }
     }
 
     #[inline(always)]

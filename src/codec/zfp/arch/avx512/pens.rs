@@ -52,6 +52,34 @@ impl Paper for [BlockBits; BATCH] {
     }
 }
 
+/// Blocks of half a word, one after the other.
+pub struct Slips<'a> {
+    words: &'a mut [u64; BATCH / 2],
+    /// (The only word of a block is always the one being filled.)
+    page: [u64; 1],
+}
+
+impl<'a> Slips<'a> {
+    pub fn new(words: &'a mut [u64; BATCH / 2]) -> Self {
+        Slips { words, page: [0] }
+    }
+}
+
+impl Paper for Slips<'_> {
+    #[inline(always)]
+    fn page(&mut self, _block: usize) -> &mut [u64] {
+        &mut self.page
+    }
+
+    #[inline(always)]
+    fn end(&mut self, block: usize, _words: usize, pen: Pen) {
+        let shift = 32 * (block % 2);
+        let other = u64::from(u32::MAX) << (32 - shift);
+        let word = &mut self.words[block / 2];
+        *word = *word & other | (pen.pending & u64::from(u32::MAX)) << shift;
+    }
+}
+
 /// The pages of blocks of whole words lie one after the other.
 pub struct Ream<'a>(pub &'a mut [u64]);
 
