@@ -43,16 +43,16 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
             short_lines::<T, S>(bytes, position, limits, count, &mut headers, &mut lines);
         position = match limits.block_bits {
             Some(bits) if are_lines => position + count * bits,
-            Some(bits) if S::DIMS > 1 => fixed::<T, S>(
-                arch.bmi(),
-                bytes,
-                position,
-                bits,
-                count,
-                &mut headers,
-                &mut planes.0,
-                &mut first,
-            ),
+            Some(bits) if S::DIMS > 1 => {
+                let blocks = Blocks {
+                    bytes,
+                    position,
+                    bits,
+                    count,
+                };
+                let bmi = arch.bmi();
+                fixed::<T, S>(bmi, &blocks, &mut headers, &mut planes.0, &mut first)
+            }
             _ => one_by_one::<T, S>(
                 arch,
                 bytes,
@@ -294,38 +294,29 @@ fn one_by_one<T: Value, S: Shape>(
     end
 }
 
-/// Headers and planes of `count` blocks of `bits` bits each, and what `first` has besides.
+/// Headers and planes of blocks, and what `first` has besides. Returns the position after them.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn fixed<T: Value, S: Shape>(
     bmi: Bmi2,
-    bytes: &[u8],
-    position: usize,
-    bits: usize,
-    count: usize,
+    blocks: &Blocks,
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
     first: &mut FirstCoefficients,
 ) -> usize {
-    let blocks = Blocks {
-        bytes,
-        position,
-        bits,
-        count,
-    };
     blocks.fetch_next();
     match blocks.span() {
         _ if S::DIMS == 2 && blocks.are_short() => {
-            *first = unsquares::decode::<T>(&blocks, bmi, headers, planes);
+            *first = unsquares::decode::<T>(blocks, bmi, headers, planes);
         }
         0..=128 => blocks.decode::<T, S, 2, false>(bmi, headers, planes),
         129..=256 => blocks.decode::<T, S, 4, false>(bmi, headers, planes),
         257..=512 => blocks.decode::<T, S, 8, false>(bmi, headers, planes),
         _ => blocks.decode::<T, S, 8, true>(bmi, headers, planes),
     }
-    position + count * bits
+    blocks.position + blocks.count * blocks.bits
 }
 
 /// Where sixteen runs of blocks of varying length are.

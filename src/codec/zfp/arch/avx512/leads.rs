@@ -49,44 +49,97 @@ impl Leads {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     pub fn take<T: Value, const C: usize>(words: &mut Words<C>, planes: __m512i) -> Leads {
-        let (code, three) = (words.code[0], _mm512_set1_epi32(3));
-        let others = _mm512_and_si512(code, _mm512_add_epi32(code, _mm512_set1_epi32(-1)));
-        let zeros = trailing_zeros(code);
-        let begins = _mm512_and_si512(_mm512_srlv_epi32(code, zeros), three);
-        let begins = _mm512_cmpeq_epi32_mask(begins, three);
-        // A 1 after a plane's bit says that there is more in it.
-        let flags = _mm512_rolv_epi32(_mm512_set1_epi32(0x5555_5555), zeros);
-        let rest = words.code[1..].iter();
-        let rest = rest.fold(others, |rest, word| _mm512_or_si512(rest, *word));
-        let some = _mm512_test_epi32_mask(words.left, words.left);
-        let any =
-            _mm512_mask_test_epi32_mask(some, _mm512_or_si512(code, rest), _mm512_set1_epi32(-1));
-        let alone = !any | (_mm512_testn_epi32_mask(rest, flags) & begins);
-
-        let flag = trailing_zeros(_mm512_and_si512(others, flags));
-        let end = _mm512_add_epi32(words.left, _mm512_set1_epi32(1));
-        let pairs = _mm512_sub_epi32(_mm512_min_epi32(flag, end), _mm512_set1_epi32(2));
-        let pairs = _mm512_srai_epi32::<1>(_mm512_sub_epi32(pairs, zeros));
-        let counts = _mm512_mask_add_epi32(zeros, begins, zeros, pairs);
+        let beginning = Beginning::of(words.code[0]);
+        let zeros = beginning.zeros;
+        let any = any_bits(words);
+        let alone = !any | beginning.goes_on(&words.code[1..]);
         let most = _mm512_set1_epi32(MOST);
-        let counts = _mm512_mask_mov_epi32(_mm512_min_epi32(counts, most), alone, most);
-        let count = _mm512_reduce_min_epi32(counts);
+        let counts = _mm512_min_epi32(beginning.planes(words.left), most);
+        let count = _mm512_reduce_min_epi32(_mm512_mask_mov_epi32(counts, alone, most));
 
         let all = _mm512_set1_epi32(count);
         let taken = _mm512_mask_mov_epi32(all, alone, planes);
         let taken = _mm512_maskz_min_epu32(any, taken, planes);
         let first = FirstCoefficients::of::<T, C>(&words.code, zeros, taken);
-        let some = _mm512_mask_cmplt_epi32_mask(!alone, zeros, all);
+        let significant = _mm512_mask_cmplt_epi32_mask(!alone, zeros, all);
         let length = _mm512_set1_epi32(2 * count + 1);
-        let length = _mm512_mask_sub_epi32(all, some, length, zeros);
+        let length = _mm512_mask_sub_epi32(all, significant, length, zeros);
         words.left = _mm512_maskz_mov_epi32(!alone, words.left);
         words.take(length);
         Leads {
             count: count as usize,
-            significant: _mm512_maskz_set1_epi32(some, 1),
+            significant: _mm512_maskz_set1_epi32(significant, 1),
             alone,
             first,
         }
+    }
+}
+
+/// The lanes that have a one-bit in their code.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn any_bits<const C: usize>(words: &Words<C>) -> __mmask16 {
+    let code = words.code.into_iter();
+    let all = code.fold(_mm512_setzero_si512(), |all, word| {
+        _mm512_or_si512(all, word)
+    });
+    let some = _mm512_test_epi32_mask(words.left, words.left);
+    _mm512_mask_test_epi32_mask(some, all, all)
+}
+
+/// How the code of blocks begins, by the first word of each.
+struct Beginning {
+    /// Planes of nothing.
+    zeros: __m512i,
+    /// Whether the first coefficient is significant after those,
+    begins: __mmask16,
+    /// the code without the 1 that says that one is,
+    others: __m512i,
+    /// and where a 1 after a plane's bit says that there is more in it.
+    flags: __m512i,
+}
+
+impl Beginning {
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn of(code: __m512i) -> Self {
+        let three = _mm512_set1_epi32(3);
+        let zeros = trailing_zeros(code);
+        let begins = _mm512_and_si512(_mm512_srlv_epi32(code, zeros), three);
+        Beginning {
+            zeros,
+            begins: _mm512_cmpeq_epi32_mask(begins, three),
+            others: _mm512_and_si512(code, _mm512_add_epi32(code, _mm512_set1_epi32(-1))),
+            flags: _mm512_rolv_epi32(_mm512_set1_epi32(0x5555_5555), zeros),
+        }
+    }
+
+    /// The lanes in which nothing but the first coefficient is in the other words either.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn goes_on(&self, words: &[__m512i]) -> __mmask16 {
+        let words = words.iter();
+        let all = words.fold(self.others, |all, word| _mm512_or_si512(all, *word));
+        _mm512_mask_testn_epi32_mask(self.begins, all, self.flags)
+    }
+
+    /// Planes that nothing but the first coefficient is in and that are whole, of code of `left` bits.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn planes(&self, left: __m512i) -> __m512i {
+        let flag = trailing_zeros(_mm512_and_si512(self.others, self.flags));
+        let end = _mm512_add_epi32(left, _mm512_set1_epi32(1));
+        let pairs = _mm512_sub_epi32(_mm512_min_epi32(flag, end), _mm512_set1_epi32(2));
+        let pairs = _mm512_srai_epi32::<1>(_mm512_sub_epi32(pairs, self.zeros));
+        _mm512_mask_add_epi32(self.zeros, self.begins, self.zeros, pairs)
     }
 }
 
