@@ -15,6 +15,8 @@ enum Look {
     Smooth,
     Noise,
     Constant,
+    /// Blocks of one value, and of zeros, among others.
+    Plateaus,
     Zero,
     /// Any exponent from well above libzfp's limit for tiny blocks up to the largest.
     AnyExponent,
@@ -24,10 +26,11 @@ enum Look {
     Subnormal,
 }
 
-const LOOKS: [Look; 7] = [
+const LOOKS: [Look; 8] = [
     Look::Smooth,
     Look::Noise,
     Look::Constant,
+    Look::Plateaus,
     Look::Zero,
     Look::AnyExponent,
     Look::Sparse,
@@ -62,6 +65,17 @@ fn value<T: Scalar>(look: Look, at: [usize; 3], seed: u64, random: &mut Random) 
         }
         Look::Noise => T::of(random.unit() * 1e5),
         Look::Constant => T::of(-7.25 - (seed % 5) as f64),
+        Look::Plateaus => {
+            let block = at
+                .iter()
+                .fold(seed, |all, i| (all << 20).wrapping_add((i / 4) as u64));
+            let mut level = Random(block);
+            match level.below(4) {
+                0 => value(Look::Smooth, at, seed, random),
+                1 => T::of(0.0),
+                _ => T::of(1e3 * level.unit()),
+            }
+        }
         Look::Zero => T::of(if seed & 1 == 0 { 0.0 } else { -0.0 }),
         Look::AnyExponent => {
             let span = if is_float { (-95, 127) } else { (-960, 1023) };
@@ -417,15 +431,15 @@ macro_rules! properties {
                     x in 60usize..=200,
                     rest in prop::array::uniform::<_, $dims>(1usize..=9),
                     look in prop::sample::select(&LOOKS[..]),
-                    whole_words in any::<bool>(),
+                    half_words in any::<bool>(),
                     seed in any::<u64>(),
                     mode in mode::<$type>($dims),
                 ) {
                     let mut extents = rest;
                     extents[0] = x;
                     let mode = match mode {
-                        Mode::Rate { block_bits } if whole_words => Mode::Rate {
-                            block_bits: block_bits.next_multiple_of(64),
+                        Mode::Rate { block_bits } if half_words => Mode::Rate {
+                            block_bits: block_bits.next_multiple_of(32),
                         },
                         mode => mode,
                     };

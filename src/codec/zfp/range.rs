@@ -92,9 +92,9 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
     let mut planes = Aligned([[0; 64]; BATCH]);
     let mut coded = [const { BlockBits::EMPTY }; BATCH];
     let budget = limits.block_bits.unwrap_or(usize::MAX);
-    // Where every block is whole words, and not longer than one can be.
-    let are_words = |bits: &usize| bits.is_multiple_of(64) && *bits <= 64 * BLOCK_WORDS;
-    let words_of_block = limits.block_bits.filter(are_words).map(|bits| bits / 64);
+    // Where every block is whole words or a half, and not longer than one can be.
+    let are_words = |bits: &usize| bits.is_multiple_of(32) && *bits <= 64 * BLOCK_WORDS;
+    let halves_of_block = limits.block_bits.filter(are_words).map(|bits| bits / 32);
     let mut nonfinite = 0;
     let in_batch = |batch: usize| range.end.saturating_sub(batch).min(A::blocks::<T, S>());
     let mut places = Places::new::<A, S>(task);
@@ -109,11 +109,11 @@ unsafe fn encode_shape<A: Arch, T: Value, S: Shape>(
         if let Some(quiet) = limits.quiet {
             headers.silence(quiet + T::BIAS);
         }
-        if let Some(length) = words_of_block.filter(|_| count == A::blocks::<T, S>())
-            && let Some(words) = writer.next_words(count * length)
+        if let Some(length) = halves_of_block.filter(|_| count == A::blocks::<T, S>())
+            && let Some(words) = writer.next_words(count * length / 2)
             && arch.encode_words::<T, S>(&headers, &mut planes.0, words)
         {
-            writer.skip(count * length);
+            writer.skip(count * length / 2);
             continue;
         }
         arch.encode::<T, S>(&headers, &mut planes.0, budget, &mut coded);

@@ -78,8 +78,8 @@ pub trait Arch: Copy + Send + Sync {
         coded: &mut [BlockBits; BATCH],
     );
 
-    /// As [`Self::encode`] for [`Self::blocks`] blocks of as many whole words each as `words` holds, if this kind of
-    /// machine has a way to write them there at once.
+    /// As [`Self::encode`] for [`Self::blocks`] blocks of equal length, all of which fill `words`, each a number of half
+    /// words, if this kind of machine has a way to write them there at once.
     #[inline(always)]
     fn encode_words<T: Value, S: Shape>(
         self,

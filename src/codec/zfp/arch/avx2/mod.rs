@@ -168,7 +168,7 @@ impl<B: Bmi> Arch for Avx2<B> {
         planes: &mut [Planes; BATCH],
         words: &mut [u64],
     ) -> bool {
-        if !B::EXTRACTS || S::DIMS < 3 {
+        if !B::EXTRACTS || S::DIMS < 3 || !words.len().is_multiple_of(S::BATCH) {
             return false;
         }
         // SAFETY: `self` proves that the machine has the instructions.

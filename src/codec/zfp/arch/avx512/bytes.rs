@@ -139,13 +139,11 @@ pub const fn whole_planes(groups: usize) -> Permutation {
 static CUBE_PLANES: Permutation = whole_planes(8);
 static SQUARE_PLANES: Permutation = whole_planes(2);
 static CUBE_GROUPS: Permutation = whole_planes(8).inverse();
-static SQUARE_GROUPS: Permutation = whole_planes(2).inverse();
 
 static SQUARE32_CODING: Permutation = to_coding_order(SQUARE32, Square::ORDER);
 static CUBE64_CODING: Permutation = to_coding_order(CUBE64, Cube::ORDER);
 static SQUARE64_CODING: Permutation = to_coding_order(SQUARE64, Square::ORDER);
 static CUBE64_NATURAL: Permutation = from_coding_order(CUBE64, Cube::ORDER);
-static SQUARE64_NATURAL: Permutation = from_coding_order(SQUARE64, Square::ORDER);
 
 /// [`later::bits_of_bytes`] by the instruction.
 #[inline]
@@ -323,21 +321,6 @@ pub fn split_squares64(v: [__m512i; 8], planes: &mut [Planes; 4]) {
         let bits = bits_of_bytes(SQUARE64_CODING.apply(v));
         store_squares(SQUARE_PLANES.apply(bits), 2 * i, planes);
     }
-}
-
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-pub fn join_squares64(planes: &[Planes; 4], count: u32) -> [__m512i; 8] {
-    by_element64(eight!(|i| {
-        if count > 8 * i as u32 {
-            let groups = SQUARE_GROUPS.apply(load_pairs(planes, 2 * i));
-            SQUARE64_NATURAL.apply(bytes_of_bits(groups))
-        } else {
-            _mm512_setzero_si512()
-        }
-    }))
 }
 
 /// Stores 16 planes of each of eight 1-D blocks as the lane coder wants them: byte `j` of lane `i` has

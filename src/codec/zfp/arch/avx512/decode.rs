@@ -1,5 +1,6 @@
 //! From a stream to a grid, sixteen blocks at a time.
 
+use super::leads::FirstCoefficients;
 use super::unlanes::{self, Group};
 use super::unlines::Lines;
 use super::unsquares;
@@ -35,6 +36,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
     let mut headers = Headers::default();
     let mut planes = Aligned([[0; 64]; BATCH]);
     let mut lines = Lines::empty();
+    let mut first = FirstCoefficients::zeros();
     let mut copies = [[T::default(); 64]; BATCH];
     let ahead = || Ahead::new::<S>(&task.grid, task.first);
     let mut ahead = (S::DIMS == 2).then(ahead).flatten();
@@ -47,15 +49,16 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
             short_lines::<T, S>(bytes, position, limits, count, &mut headers, &mut lines);
         position = match limits.block_bits {
             Some(bits) if are_lines => position + count * bits,
-            Some(bits) if S::DIMS > 1 => fixed::<T, S>(
-                arch.bmi(),
-                bytes,
-                position,
-                bits,
-                count,
-                &mut headers,
-                &mut planes.0,
-            ),
+            Some(bits) if S::DIMS > 1 => {
+                let blocks = Blocks {
+                    bytes,
+                    position,
+                    bits,
+                    count,
+                };
+                let bmi = arch.bmi();
+                fixed::<T, S>(bmi, &blocks, &mut headers, &mut planes.0, &mut first)
+            }
             _ => one_by_one::<T, S>(
                 arch,
                 bytes,
@@ -87,7 +90,7 @@ pub unsafe fn decode<T: Value, S: Shape>(arch: Avx512, task: &DecodeTask<T>) -> 
         if are_lines {
             inverse_lines::<T>(&lines, &mut targets);
         } else {
-            inverse::<T, S>(&headers, &planes.0, &mut targets);
+            inverse::<T, S>(&headers, &planes.0, &first, &mut targets);
         }
         for (place, copy) in places.iter().zip(&copies).take(apart) {
             if let Some((first, extents)) = *place {
@@ -159,6 +162,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
     let mut runs: Vec<Run> = tasks.iter().map(Run::new::<T, S>).collect();
     let mut headers = Headers::default();
     let mut planes = Aligned([[0; 64]; BATCH]);
+    let first = FirstCoefficients::zeros();
     let mut copies = [[T::default(); 64]; BATCH];
     loop {
         let mut places = [None; BATCH];
@@ -184,7 +188,7 @@ pub unsafe fn decode_together<T: Value, S: Shape>(
                 *copied = unsafe { aim::<T, S>(task, place, target) };
             }
         }
-        inverse::<T, S>(&headers, &planes.0, &mut targets);
+        inverse::<T, S>(&headers, &planes.0, &first, &mut targets);
         for (copied, copy) in copied.iter().zip(&copies) {
             if let Some((first, extents)) = *copied {
                 // SAFETY: the block is inside the grid, which the caller promised is writable.
@@ -223,14 +227,15 @@ impl<'a> Run<'a> {
 pub fn inverse<T: Value, S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
+    first: &FirstCoefficients,
     targets: &mut [Target<T>; BATCH],
 ) {
     // SAFETY: the only value type of 32 bits is `f32`, the only one of 64 `f64`.
     unsafe {
         if T::Int::BITS == 32 {
-            single::inverse::<S>(headers, planes, Target::reinterpret(targets));
+            single::inverse::<S>(headers, planes, first, Target::reinterpret(targets));
         } else {
-            double::inverse::<S>(headers, planes, Target::reinterpret(targets));
+            double::inverse::<S>(headers, planes, first, Target::reinterpret(targets));
         }
     }
 }
@@ -298,37 +303,29 @@ fn one_by_one<T: Value, S: Shape>(
     end
 }
 
-/// Headers and planes of `count` blocks of `bits` bits each.
+/// Headers and planes of blocks, and what `first` has besides. Returns the position after them.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn fixed<T: Value, S: Shape>(
     bmi: Bmi2,
-    bytes: &[u8],
-    position: usize,
-    bits: usize,
-    count: usize,
+    blocks: &Blocks,
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
+    first: &mut FirstCoefficients,
 ) -> usize {
-    let blocks = Blocks {
-        bytes,
-        position,
-        bits,
-        count,
-    };
     blocks.fetch_next();
     match blocks.span() {
         _ if S::DIMS == 2 && blocks.are_short() => {
-            unsquares::decode::<T>(&blocks, bmi, headers, planes);
+            *first = unsquares::decode::<T>(blocks, bmi, headers, planes);
         }
         0..=128 => blocks.decode::<T, S, 2, false>(bmi, headers, planes),
         129..=256 => blocks.decode::<T, S, 4, false>(bmi, headers, planes),
         257..=512 => blocks.decode::<T, S, 8, false>(bmi, headers, planes),
         _ => blocks.decode::<T, S, 8, true>(bmi, headers, planes),
     }
-    position + count * bits
+    blocks.position + blocks.count * blocks.bits
 }
 
 /// Where sixteen runs of blocks of varying length are.
@@ -370,8 +367,7 @@ impl Lanes<'_> {
         };
         let (mut first, mut second) = (group(0), group(1));
         let mut groups = [&mut first, &mut second];
-        let reached = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
-        headers.planes = [reached; BATCH];
+        headers.planes = unlanes::decode::<T, S, 8, true>(&mut groups, bmi, planes);
         let halves = self.positions.as_chunks_mut::<LANES>().0;
         for (positions, group) in halves.iter_mut().zip(&groups) {
             *positions = group.next();
@@ -417,7 +413,6 @@ impl Blocks<'_> {
         };
         let (mut first, mut second) = (group(0), group(1));
         let mut groups = [&mut first, &mut second];
-        let reached = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
-        headers.planes = [reached; BATCH];
+        headers.planes = unlanes::decode::<T, S, R, LONG>(&mut groups, bmi, planes);
     }
 }

@@ -5,7 +5,10 @@
 //! The bits of the indices are written (register)(element), as there: y1 is the upper bit of y.
 
 use super::bytes;
+use super::join32::join_squares;
+use super::leads::FirstCoefficients;
 use super::lifting::{lift64, rotate, rotate_back, unlift64, weave_lanes};
+use super::single::first_of_four;
 use super::unlines::{Lines, widen};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::{Source, Target};
@@ -264,18 +267,12 @@ fn quantize(v: __m512i, exponent: __m512d) -> __m512i {
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
+    first: &FirstCoefficients,
     targets: &mut [Target<f64>; BATCH],
 ) {
     match S::DIMS {
         1 => inverse_lines(&Lines::of_planes(headers, planes), targets),
-        2 => {
-            let planes = planes.as_chunks::<4>().0;
-            let targets = targets.as_chunks_mut::<4>().0;
-            for i in 0..BATCH / 4 {
-                let headers: [Header; 4] = four!(|b| headers.get(4 * i + b));
-                inverse_squares(&headers, &planes[i], &mut targets[i]);
-            }
-        }
+        2 => inverse_squares(headers, planes, first, targets),
         _ => {
             for i in 0..BATCH {
                 inverse_cube(headers.get(i), &planes[i], &mut targets[i]);
@@ -318,32 +315,115 @@ fn inverse_cube(header: Header, planes: &Planes, target: &mut Target<f64>) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn inverse_squares(headers: &[Header; 4], planes: &[Planes; 4], targets: &mut [Target<f64>; 4]) {
-    let v = bytes::join_squares64(
-        planes,
-        headers
-            .iter()
-            .fold(0, |most, header| most.max(header.planes)),
-    );
-    let [a, b, c, d, e, f, g, h] = eight!(|i| bytes::from_negabinary64(v[i]));
-    let halves = [[a, b, c, d], [e, f, g, h]];
-    let headers = headers.as_chunks::<2>().0;
-    let targets = targets.as_chunks_mut::<2>().0;
-    for ((half, headers), targets) in halves.into_iter().zip(headers).zip(targets) {
-        let v = rotate_back(unlift_rows(half));
-        for (i, v) in v.into_iter().enumerate() {
-            let header = headers[i / 2];
-            let v = if header.is_coded() {
-                let factor = _mm512_set1_pd(factor(header));
-                _mm512_mul_pd(_mm512_cvtepi64_pd(v), factor)
-            } else {
-                _mm512_setzero_pd()
-            };
-            let (target, y) = (&mut targets[i / 2], i % 2 * 2);
-            *target.row::<Square>(y, 0) = low_row(v);
-            *target.row::<Square>(y + 1, 0) = high_row(v);
+fn inverse_squares(
+    headers: &Headers,
+    planes: &[Planes; BATCH],
+    first: &FirstCoefficients,
+    targets: &mut [Target<f64>; BATCH],
+) {
+    let planes = planes.as_chunks::<4>().0;
+    let targets = targets.as_chunks_mut::<4>().0;
+    for (i, (planes, targets)) in planes.iter().zip(targets).enumerate() {
+        let bits = &headers.bits.as_chunks::<4>().0[i];
+        let most = headers.planes.as_chunks::<4>().0[i].into_iter().max();
+        let first = [first.upper, first.lower].map(|words| first_of_four(words, i));
+        inverse_four_squares(planes, most.unwrap_or(0), first, bits, targets);
+    }
+}
+
+/// Four 2-D blocks, of which only the first `count` planes are not zero, but for the bits in `first`.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn inverse_four_squares(
+    planes: &[Planes; 4],
+    count: u32,
+    first: [__m512i; 2],
+    headers: &[u32; 4],
+    targets: &mut [Target<f64>; 4],
+) {
+    // (y), blocks in lanes, x0 in elements, for both x1.
+    let [low, high] = join_squares64(planes, count, first);
+    let low = unlift64(four!(|y| bytes::from_negabinary64(low[y])));
+    let high = unlift64(four!(|y| bytes::from_negabinary64(high[y])));
+    // (x), blocks in lanes, y0 in elements, and back.
+    let rows =
+        two!(|i| unlift_two_rows([low[2 * i], low[2 * i + 1]], [high[2 * i], high[2 * i + 1]]));
+    let (coded, factors) = lane_factors(headers);
+    let in_a_row = Target::are_in_a_row(targets);
+    for y in 0..4 {
+        let [low, high] = rows[y / 2][y % 2].map(|v| {
+            let v = _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v), factors);
+            _mm512_castpd_si512(v)
+        });
+        let v = weave_lanes(low, high).map(|v| _mm512_castsi512_pd(v));
+        if in_a_row {
+            // SAFETY: this is a row of targets, of twice eight values.
+            unsafe {
+                let row = targets[0].long_row::<Square>(y, 0).as_mut_ptr();
+                _mm512_storeu_pd(row, v[0]);
+                _mm512_storeu_pd(row.add(8), v[1]);
+            }
+            continue;
+        }
+        for (v, targets) in v.into_iter().zip(targets.as_chunks_mut::<2>().0) {
+            *targets[0].row::<Square>(y, 0) = low_row(v);
+            *targets[1].row::<Square>(y, 0) = high_row(v);
         }
     }
+}
+
+/// Coefficients of four 2-D blocks: (y), blocks in lanes, x0 in elements; where x1 is 0, and where it is 1.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn join_squares64(planes: &[Planes; 4], count: u32, first: [__m512i; 2]) -> [[__m512i; 4]; 2] {
+    let mut upper = join_squares(planes, 0, count);
+    let mut lower = [_mm512_setzero_si512(); 4];
+    if count > 32 {
+        lower = join_squares(planes, 32, count - 32);
+    }
+    upper[0] = _mm512_or_si512(upper[0], first[0]);
+    lower[0] = _mm512_or_si512(lower[0], first[1]);
+    [
+        four!(|y| _mm512_unpacklo_epi32(lower[y], upper[y])),
+        four!(|y| _mm512_unpackhi_epi32(lower[y], upper[y])),
+    ]
+}
+
+/// The inverse of lifting x in two rows of four 2-D blocks, both of what [`join_squares64`] gives. Each row's parts are
+/// together after it.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn unlift_two_rows(low: [__m512i; 2], high: [__m512i; 2]) -> [[__m512i; 2]; 2] {
+    let [a, b, c, d] = unlift64([
+        _mm512_unpacklo_epi64(low[0], low[1]),
+        _mm512_unpackhi_epi64(low[0], low[1]),
+        _mm512_unpacklo_epi64(high[0], high[1]),
+        _mm512_unpackhi_epi64(high[0], high[1]),
+    ]);
+    [
+        [_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d)],
+        [_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d)],
+    ]
+}
+
+/// From integers to values, for the blocks with these bits of headers, each in a lane; and the lanes of those that are
+/// coded.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn lane_factors(headers: &[u32; 4]) -> (__mmask8, __m512d) {
+    // SAFETY: 16 readable bytes.
+    let bits = unsafe { _mm_loadu_si128(headers.as_ptr().cast()) };
+    let lane = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
+    let bits = _mm512_maskz_permutexvar_epi32(0x5555, lane, _mm512_castsi128_si512(bits));
+    (_mm512_test_epi64_mask(bits, bits), factors(bits))
 }
 
 #[inline]
@@ -367,9 +447,7 @@ pub fn inverse_lines(lines: &Lines, targets: &mut [Target<f64>; BATCH]) {
 fn inverse_eight_lines(v: [__m512i; 4], headers: __m512i, targets: &mut [Target<f64>; 8]) {
     let v = unlift64(four!(|x| bytes::from_negabinary64(v[x])));
     let coded = _mm512_test_epi64_mask(headers, headers);
-    let exponent = _mm512_cvtepi64_pd(_mm512_srli_epi64::<1>(headers));
-    let exponent = _mm512_sub_pd(exponent, _mm512_set1_pd(SCALE));
-    let factors = _mm512_scalef_pd(_mm512_set1_pd(1.0), exponent);
+    let factors = factors(headers);
     let v = four!(|x| _mm512_maskz_mul_pd(coded, _mm512_cvtepi64_pd(v[x]), factors));
     let [a, b, c, d] = four!(|x| _mm512_castpd_si512(v[x]));
     let low = weave_lanes(_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
@@ -382,7 +460,18 @@ fn inverse_eight_lines(v: [__m512i; 4], headers: __m512i, targets: &mut [Target<
     }
 }
 
-/// From integers to values.
+/// From integers to values, for blocks with these bits of headers.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn factors(bits: __m512i) -> __m512d {
+    let exponent = _mm512_cvtepi64_pd(_mm512_srli_epi64::<1>(bits));
+    let exponent = _mm512_sub_pd(exponent, _mm512_set1_pd(SCALE));
+    _mm512_scalef_pd(_mm512_set1_pd(1.0), exponent)
+}
+
+/// The same for one block.
 fn factor(header: Header) -> f64 {
     f64::power_of_two(header.biased_exponent() as i32 - SCALE as i32)
 }

@@ -15,13 +15,14 @@ pub fn join_cube(planes: &Planes, count: u32) -> [__m512i; 4] {
     CUBE.join(count, |i| load_cube(planes, 8 * i))
 }
 
-/// Coefficients of four 2-D blocks: (y), blocks in lanes, x in elements.
+/// Coefficients of four 2-D blocks: (y), blocks in lanes, x in elements. Only `count` planes from plane `first` on, a
+/// multiple of 16, are not zero; those that follow up to the next multiple of eight, and 16 at least, must be there too.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn join_squares(planes: &[Planes; 4], count: u32) -> [__m512i; 4] {
-    SQUARE.join(count, |i| load_pairs(planes, 2 * i))
+pub fn join_squares(planes: &[Planes; 4], first: usize, count: u32) -> [__m512i; 4] {
+    SQUARE.join(count, |i| load_pairs(planes, first / 4 + 2 * i))
 }
 
 static CUBE: Join = Join::new(8, &cube_places());

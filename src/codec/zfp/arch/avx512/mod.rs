@@ -36,6 +36,7 @@ macro_rules! eight {
     };
 }
 
+mod alone;
 mod bytes;
 mod columns;
 mod cubes;
@@ -44,6 +45,7 @@ mod double;
 mod doubling;
 mod join32;
 mod later;
+mod leads;
 mod lifting;
 mod lines;
 mod pens;
@@ -72,7 +74,7 @@ use crate::codec::zfp::shape::{Cube, Line, Shape, Square};
 use crate::codec::zfp::transform::{Headers, LowestExponent};
 use crate::codec::zfp::value::Int;
 use later::Level;
-use pens::{Paper, Ream};
+use pens::{Paper, Ream, Slips};
 pub use plain::{Avx512Plain, encode as encode_plain};
 
 /// Proof that the machine has the instructions.
@@ -146,7 +148,10 @@ impl Arch for Avx512 {
     ) {
         let mut targets = Target::all_copied(blocks);
         // SAFETY: `self` proves that the machine has the instructions.
-        unsafe { decode::inverse::<T, S>(headers, planes, &mut targets) };
+        unsafe {
+            let first = leads::FirstCoefficients::zeros();
+            decode::inverse::<T, S>(headers, planes, &first, &mut targets);
+        }
     }
 
     #[inline(always)]
@@ -156,9 +161,18 @@ impl Arch for Avx512 {
         planes: &mut [Planes; BATCH],
         words: &mut [u64],
     ) -> bool {
-        let budget = words.len() / BATCH * 64;
-        encode_to::<T, S>(self, headers, planes, budget, &mut Ream(words));
-        true
+        let budget = 64 * words.len() / BATCH;
+        if budget.is_multiple_of(64) {
+            encode_to::<T, S>(self, headers, planes, budget, &mut Ream(words));
+            return true;
+        }
+        match words.as_chunks_mut() {
+            ([words], []) => {
+                encode_to::<T, S>(self, headers, planes, budget, &mut Slips(words));
+                true
+            }
+            _ => false,
+        }
     }
 
     #[inline(always)]

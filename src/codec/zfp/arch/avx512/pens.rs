@@ -40,7 +40,7 @@ pub struct Pens<L> {
     /// Bits of each block so far, and those of the words they are filling.
     position: [__m512i; 2],
     pending: [__m512i; 2],
-    budget: __m512i,
+    budget: [__m512i; 2],
 }
 
 /// Where the words of sixteen blocks go.
@@ -67,6 +67,29 @@ impl Paper for [BlockBits; BATCH] {
     #[inline(always)]
     fn end(&mut self, block: usize, _words: usize, pen: Pen) {
         self[block].pen = pen;
+    }
+}
+
+/// Blocks of half a word, one after the other. (The only word of each is always the one being filled.)
+pub struct Slips<'a>(pub &'a mut [u64; BATCH / 2]);
+
+impl Paper for Slips<'_> {
+    #[inline(always)]
+    fn pages(&mut self) -> impl Iterator<Item = &mut [u64]> {
+        std::iter::empty()
+    }
+
+    #[inline(always)]
+    fn goes_on(&self, _words: &[u32; BATCH]) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn end(&mut self, block: usize, _words: usize, pen: Pen) {
+        let shift = 32 * (block % 2);
+        let other = u64::from(u32::MAX) << (32 - shift);
+        let word = &mut self.0[block / 2];
+        *word = *word & other | (pen.pending & u64::from(u32::MAX)) << shift;
     }
 }
 
@@ -126,7 +149,7 @@ impl<L: Level> Pens<L> {
                 _mm512_mask_mov_epi64(_mm512_set1_epi64(1), is_coded, header_bits)
             }),
             pending,
-            budget: _mm512_set1_epi64(budget.min(64 * BLOCK_WORDS) as i64),
+            budget: [_mm512_set1_epi64(budget.min(64 * BLOCK_WORDS) as i64); 2],
         }
     }
 
@@ -134,8 +157,15 @@ impl<L: Level> Pens<L> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
     pub fn are_done(&self) -> bool {
-        let [a, b] = two!(|g| _mm512_cmplt_epu64_mask(self.position[g], self.budget));
+        let [a, b] = two!(|g| _mm512_cmplt_epu64_mask(self.position[g], self.budget[g]));
         a | b == 0
+    }
+
+    /// Has these blocks count as if they had their budget: zeros do for the rest of it.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
+    pub fn leave_out(&mut self, lanes: [__mmask8; 2]) {
+        self.budget = two!(|g| _mm512_maskz_mov_epi64(!lanes[g], self.budget[g]));
     }
 
     /// Appends `length` bits, at most 64, to each block; those of `bits` above them must be zero.

@@ -101,6 +101,9 @@ impl Arch for Avx512Plain {
         if !are_ours::<T, S>() {
             return self.0.encode_words::<T, S>(headers, planes, words);
         }
+        if !words.len().is_multiple_of(BATCH) {
+            return false;
+        }
         let budget = words.len() / BATCH * 64;
         encode_cubes::<T>(self, headers, planes, budget, &mut Ream(words));
         true

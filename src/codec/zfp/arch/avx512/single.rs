@@ -8,6 +8,7 @@
 
 use super::join32::{join_cube, join_squares};
 use super::later::Level;
+use super::leads::FirstCoefficients;
 use super::lifting::{lift32, transpose_elements, transpose_lanes, unlift32};
 use super::registers;
 use super::unlines::Lines;
@@ -209,11 +210,12 @@ fn quantize(v: __m512i, exponent: __m512) -> __m512i {
 pub fn inverse<S: Shape>(
     headers: &Headers,
     planes: &[Planes; BATCH],
+    first: &FirstCoefficients,
     targets: &mut [Target<f32>; BATCH],
 ) {
     match S::DIMS {
         1 => inverse_lines(&Lines::of_planes(headers, planes), targets),
-        2 => inverse_squares(headers, planes, targets),
+        2 => inverse_squares(headers, planes, first, targets),
         _ => inverse_cubes(headers, planes, targets),
     }
 }
@@ -277,6 +279,7 @@ fn inverse_four_cubes(
 fn inverse_squares(
     headers: &Headers,
     planes: &[Planes; BATCH],
+    first: &FirstCoefficients,
     targets: &mut [Target<f32>; BATCH],
 ) {
     let factors = factors(headers);
@@ -285,11 +288,12 @@ fn inverse_squares(
     let targets = targets.as_chunks_mut::<4>().0;
     for (i, ((planes, targets), most)) in planes.iter().zip(targets).zip(most).enumerate() {
         let most = most.iter().fold(0, |most, &count| most.max(count));
-        inverse_four_squares(planes, most, lane_factors(factors, i), targets);
+        let first = first_of_four(first.upper, i);
+        inverse_four_squares(planes, most, first, lane_factors(factors, i), targets);
     }
 }
 
-/// Four 2-D blocks, of which only the first `count` planes are not zero.
+/// Four 2-D blocks, of which only the first `count` planes are not zero, but for the bits in `first`.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
@@ -297,13 +301,15 @@ fn inverse_squares(
 fn inverse_four_squares(
     planes: &[Planes; 4],
     count: u32,
+    first: __m512i,
     factors: __m512i,
     targets: &mut [Target<f32>; 4],
 ) {
     let coded = _mm512_test_epi32_mask(factors, factors);
     let factors = _mm512_castsi512_ps(_mm512_and_si512(factors, _mm512_set1_epi32(i32::MAX)));
     // (y), blocks in lanes, x in elements; then (x), y in elements, and back.
-    let v = join_squares(planes, count);
+    let mut v = join_squares(planes, 0, count);
+    v[0] = _mm512_or_si512(v[0], first);
     let v = unlift32(four!(|y| bytes::from_negabinary32(v[y])));
     let v = transpose_elements(unlift32(transpose_elements(v)));
     let in_a_row = Target::are_in_a_row(targets);
@@ -368,6 +374,17 @@ fn factors_of(bits: __m512i) -> __m512i {
     let exponent = _mm512_sub_ps(exponent, _mm512_set1_ps(SCALE));
     let factors = _mm512_castps_si512(_mm512_scalef_ps(_mm512_set1_ps(-1.0), exponent));
     _mm512_maskz_mov_epi32(coded, factors)
+}
+
+/// Of the `i`th four blocks the word of each, in the first element of a lane.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn first_of_four(words: __m512i, i: usize) -> __m512i {
+    let lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0);
+    let block = _mm512_add_epi32(_mm512_set1_epi32(4 * i as i32), lane);
+    _mm512_maskz_permutexvar_epi32(0x1111, block, words)
 }
 
 /// The factors of four blocks, the `i`th four, each in a lane.

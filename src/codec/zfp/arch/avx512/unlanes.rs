@@ -5,6 +5,7 @@
 //! stops where its block ends, or where all of its coefficients have become significant: from there on planes are
 //! their own code, and are copied when all lanes have stopped.
 
+use super::alone;
 use super::registers::{load, store};
 use super::shifts::trailing_zeros;
 use super::tails::{self, A_NOT_B_NOT_C, A_OR_NOT_B, DECODED};
@@ -112,6 +113,38 @@ impl<'a, const R: usize> Group<'a, R> {
     )]
     fn fewest(&self) -> u64 {
         _mm512_mask_reduce_min_epu64(self.at.active, self.count)
+    }
+
+    /// Decodes blocks of one value, and stops them.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    fn take_alone(&mut self, bmi: Bmi2) -> Alone {
+        let mut alone = Alone {
+            lanes: 0,
+            bits: [0; LANES],
+        };
+        let window = self.code.masked_window(self.at.active, self.at.position);
+        let candidates = alone::candidates(window);
+        if candidates == 0 {
+            return alone;
+        }
+        let (origin, counts) = (lanes(self.origin), lanes(self.count));
+        let mut positions = lanes(self.at.position);
+        for lane in ones(candidates) {
+            let start = (origin[lane] + positions[lane]) as usize;
+            let (end, count) = (self.ends[lane], counts[lane] as usize);
+            if let Some((bits, length)) = alone::decode(self.bytes, start, end, count, bmi) {
+                alone.lanes |= 1 << lane;
+                alone.bits[lane] = bits;
+                positions[lane] += length as u64;
+            }
+        }
+        self.at.position = load(&positions);
+        self.at.active &= !alone.lanes;
+        self.at.end = _mm512_maskz_mov_epi64(self.at.active, self.at.end);
+        alone
     }
 
     /// Decodes plane `k` of the blocks of `mask`, whose tails are longer than a window.
@@ -238,8 +271,29 @@ fn ones(mask: __mmask8) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Blocks of one value of a group.
+struct Alone {
+    lanes: __mmask8,
+    /// The bits of the first coefficient of each.
+    bits: [u64; LANES],
+}
+
+impl Alone {
+    /// Writes their planes, and how many are not zero.
+    fn write<S: Shape>(&self, planes: &mut [Planes; LANES], reached: &mut [u32; LANES]) {
+        for lane in ones(self.lanes) {
+            let bits = self.bits[lane];
+            reached[lane] = u64::BITS - bits.leading_zeros();
+            // (As many as may be joined at a time.)
+            for k in 0..reached[lane].next_multiple_of(16) as usize {
+                put::<S>(&mut planes[lane], k, bits >> k & 1);
+            }
+        }
+    }
+}
+
 /// Decodes the bit planes of two groups of blocks, which are `LONG` if more than what is loaded of them at once.
-/// Returns the number of planes after which all are zero.
+/// Returns for each the number of planes after which all are zero.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
@@ -248,10 +302,11 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
     groups: &mut [&mut Group<R>; 2],
     bmi: Bmi2,
     planes: &mut [Planes; BATCH],
-) -> u32 {
+) -> [u32; BATCH] {
     let planes: *mut [Planes; BATCH] = planes;
     // SAFETY: the same memory.
     let planes: &mut [[Planes; LANES]; 2] = unsafe { &mut *planes.cast() };
+    let alone = two!(|g| groups[g].take_alone(bmi));
     let mut k = short_steps::<S, R>(groups, bmi, planes);
     // (Apart from the groups, so that it may be in registers.)
     let mut at = two!(|g| groups[g].at);
@@ -263,16 +318,22 @@ pub fn decode<T: Value, S: Shape, const R: usize, const LONG: bool>(
         group.at = at;
     }
     let mut most = k;
-    let end = match groups[0].whole | groups[1].whole {
-        // Eight planes are joined at a time, at first twice eight.
+    let end = match groups[0].whole | groups[1].whole | alone[0].lanes | alone[1].lanes {
+        // Eight planes are joined at a time, and in 2-D at first twice eight of each 32.
+        0 if S::SIZE < 64 => k.next_multiple_of(16).max(16),
         0 => k.next_multiple_of(8).max(16),
         _ => T::Int::BITS as usize,
     };
     clear::<S>(planes, k, end);
-    for (group, planes) in groups.iter_mut().zip(planes) {
+    for (group, planes) in groups.iter_mut().zip(&mut *planes) {
         most = most.max(group.copy_rest::<S>(bmi, planes));
     }
-    (most as u32).min(T::Int::BITS)
+    let mut reached = [(most as u32).min(T::Int::BITS); BATCH];
+    let halves = reached.as_chunks_mut().0;
+    for ((alone, planes), reached) in alone.iter().zip(planes).zip(halves) {
+        alone.write::<S>(planes, reached);
+    }
+    reached
 }
 
 /// Makes zeros of planes from plane `k` on and before `end`, a multiple of eight.

@@ -5,10 +5,11 @@
 //! it looks. When all wait, those planes are decoded together, and what follows the latter ones is copied: planes
 //! that are their own code.
 
+use super::leads::{FirstCoefficients, Leads};
 use super::lifting::transpose_elements;
 use super::registers;
 use super::tails::{A_NOT_B_NOT_C, A_OR_B_NOT_C, runs32};
-use super::words::{Blocks, Words, block, in_memory};
+use super::words::{Blocks, Words, block, block_of_lane, in_memory};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::bmi2::Bmi2;
 use crate::codec::zfp::arch::{BATCH, Bmi};
@@ -22,7 +23,8 @@ use std::arch::x86_64::*;
 /// Coefficients of a block.
 const SIZE: i32 = 16;
 
-/// Headers and bit planes of blocks, which must be short.
+/// Headers and bit planes of blocks, which must be short; the first coefficient has more bits, in planes that are said
+/// to be zero.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
@@ -32,11 +34,11 @@ pub fn decode<T: Value>(
     bmi: Bmi2,
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
-) {
+) -> FirstCoefficients {
     if blocks.span() <= 128 {
-        decode_words::<T, 4>(blocks, bmi, headers, planes);
+        decode_words::<T, 4>(blocks, bmi, headers, planes)
     } else {
-        decode_words::<T, 8>(blocks, bmi, headers, planes);
+        decode_words::<T, 8>(blocks, bmi, headers, planes)
     }
 }
 
@@ -49,21 +51,45 @@ fn decode_words<T: Value, const C: usize>(
     bmi: Bmi2,
     headers: &mut Headers,
     planes: &mut [Planes; BATCH],
-) {
-    for planes in &mut *planes {
-        planes[..T::Int::BITS as usize / 4].fill(0);
-    }
+) -> FirstCoefficients {
     let mut words = Words::<C>::open(blocks);
     let [_, count] = words.take_headers::<T, Square>(headers);
+    let leads = Leads::take::<T, C>(&mut words, count);
+    for planes in &mut *planes {
+        planes[..8].fill(0);
+    }
+    let done = _mm512_set1_epi32(leads.count as i32);
     let mut squares = Squares {
         words,
-        significant: _mm512_setzero_si512(),
-        done: _mm512_setzero_si512(),
+        significant: leads.significant,
+        done: _mm512_mask_mov_epi32(done, leads.alone, _mm512_set1_epi32(NOWHERE)),
     };
-    squares.simple_planes::<T>(bmi, planes);
+    let k = squares.simple_planes::<T>(leads.count, bmi, planes);
+    if T::Int::BITS > 32 && k + 1 + 2 * C > 32 {
+        clear_upper(k, planes);
+    }
     let reached = squares.last_planes(bmi, planes);
+    let reached = _mm512_maskz_mov_epi32(!leads.alone, reached);
+    let reached = _mm512_min_epu32(reached, _mm512_set1_epi32(T::Int::BITS as i32));
+    headers.planes = lanes(_mm512_permutexvar_epi32(block_of_lane(), reached));
     cut_off::<T>(count, planes);
-    headers.planes = [reached.min(T::Int::BITS); BATCH];
+    leads.first
+}
+
+/// Makes zeros of the planes after the first 32 and the first `k` of each block.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn clear_upper(k: usize, planes: &mut [Planes; BATCH]) {
+    let mask = u32::MAX.unbounded_shl(k.saturating_sub(32) as u32);
+    for planes in planes {
+        let upper: &mut [u64; 8] = &mut planes.as_chunks_mut().0[1];
+        // SAFETY: 64 writable bytes.
+        unsafe {
+            _mm512_mask_storeu_epi16(upper.as_mut_ptr().cast(), mask, _mm512_setzero_si512());
+        }
+    }
 }
 
 /// Sixteen blocks on their way.
@@ -76,15 +102,20 @@ struct Squares<const C: usize> {
 }
 
 impl<const C: usize> Squares<C> {
-    /// Decodes planes until all blocks wait.
+    /// Decodes planes from plane `first` on until all blocks wait. Returns the plane after those.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn simple_planes<T: Value>(&mut self, bmi: Bmi2, planes: &mut [Planes; BATCH]) {
+    fn simple_planes<T: Value>(
+        &mut self,
+        first: usize,
+        bmi: Bmi2,
+        planes: &mut [Planes; BATCH],
+    ) -> usize {
         let all = _mm512_set1_epi32(-1);
         let last = _mm512_set1_epi32(SIZE - 1);
-        for k in 0..T::Int::BITS as usize {
+        for k in first..T::Int::BITS as usize {
             let (here, before) = (self.words.code[0], self.significant);
             let (ends, more) = runs32(_mm512_srlv_epi32(here, before));
             let to_end = _mm512_xor_si512(ends, _mm512_add_epi32(ends, all));
@@ -95,7 +126,7 @@ impl<const C: usize> Squares<C> {
             let over = _mm512_sub_epi32(self.words.left, length);
             let waits = _mm512_or_si512(over, _mm512_sub_epi32(last, now));
             if _mm512_movepi32_mask(waits) == u16::MAX {
-                break;
+                return k;
             }
             let waits = _mm512_srai_epi32::<31>(waits);
             let new = _mm512_sllv_epi32(coefficients, before);
@@ -117,15 +148,16 @@ impl<const C: usize> Squares<C> {
             let one = _mm512_add_epi32(waits, _mm512_set1_epi32(1));
             self.done = _mm512_add_epi32(self.done, one);
         }
+        T::Int::BITS as usize
     }
 
     /// Decodes the plane that each block waits at, and copies those after it that are their own code. Returns the
-    /// number of planes after which all are zero.
+    /// number of planes of each after which all are zero.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
-    fn last_planes(&mut self, bmi: Bmi2, planes: &mut [Planes; BATCH]) -> u32 {
+    fn last_planes(&mut self, bmi: Bmi2, planes: &mut [Planes; BATCH]) -> __m512i {
         let (all, one) = (_mm512_set1_epi32(-1), _mm512_set1_epi32(1));
         let before = self.significant;
         let here = self.words.code[0];
@@ -161,14 +193,14 @@ impl<const C: usize> Squares<C> {
         }
         let reached = _mm512_add_epi32(self.done, one);
         if whole == 0 {
-            return _mm512_reduce_max_epu32(reached);
+            return reached;
         }
         let length = _mm512_add_epi32(before, vector(&lengths));
         self.words.take(_mm512_maskz_mov_epi32(whole, length));
         let first = _mm512_mask_mov_epi32(_mm512_set1_epi32(NOWHERE), whole, reached);
         self.copy_rest(first, planes);
         let copied = _mm512_srli_epi32::<4>(_mm512_add_epi32(self.words.left, last));
-        _mm512_reduce_max_epu32(_mm512_mask_add_epi32(reached, whole, reached, copied))
+        _mm512_mask_add_epi32(reached, whole, reached, copied)
     }
 
     /// Copies planes that are their own code, from plane `first` of each block on.

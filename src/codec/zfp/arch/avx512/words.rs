@@ -173,26 +173,62 @@ fn load<const C: usize>(blocks: &Blocks) -> [__m512i; C] {
     code
 }
 
-/// The same, if the blocks are a word each, or two.
+/// The same, if there are sixteen blocks of whole bytes that fill these words.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn load_in_a_row<const C: usize>(blocks: &Blocks) -> Option<[__m512i; C]> {
-    if C > 2 || blocks.count != BATCH || !blocks.are_whole_bytes() || blocks.bits != 32 * C {
+    if blocks.count != BATCH || !blocks.are_whole_bytes() || blocks.bits != 32 * C {
         return None;
     }
     let all = blocks.bytes.get(blocks.position / 8..)?.get(..64 * C)?;
-    // SAFETY: C times 64 readable bytes.
-    let [low, high] =
-        [0, C - 1].map(|i| unsafe { _mm512_loadu_si512(all.as_ptr().add(64 * i).cast()) });
-    let first = _mm512_mullo_epi32(block_of_lane(), _mm512_set1_epi32(C as i32));
-    let mut code = [low; C];
-    for (code, word) in code.iter_mut().zip(0..) {
-        let which = _mm512_add_epi32(first, _mm512_set1_epi32(word));
-        *code = _mm512_permutex2var_epi32(low, which, high);
+    let rows = all.as_chunks::<64>().0;
+    let mut code = [_mm512_setzero_si512(); C];
+    for (code, row) in code.iter_mut().zip(rows) {
+        // SAFETY: 64 readable bytes.
+        *code = unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
+    }
+    match C {
+        1 | 2 => {
+            let (low, high) = (code[0], code[C - 1]);
+            let first = _mm512_mullo_epi32(block_of_lane(), _mm512_set1_epi32(C as i32));
+            for (code, word) in code.iter_mut().zip(0..) {
+                let which = _mm512_add_epi32(first, _mm512_set1_epi32(word));
+                *code = _mm512_permutex2var_epi32(low, which, high);
+            }
+        }
+        4 => code = words_of_rows(code),
+        8 => code = words_of_rows(lower_and_upper_halves(code)),
+        _ => return None,
     }
     Some(code)
+}
+
+/// Four words of each of four blocks in a register → a word of all blocks in one.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn words_of_rows<const C: usize>(mut rows: [__m512i; C]) -> [__m512i; C] {
+    for four in rows.as_chunks_mut().0 {
+        *four = transpose_elements(*four);
+    }
+    rows
+}
+
+/// Eight words of each of two blocks in a register → the first four words of four blocks in one, then the others.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn lower_and_upper_halves<const C: usize>(rows: [__m512i; C]) -> [__m512i; C] {
+    let mut halves = rows;
+    for (i, [a, b]) in rows.as_chunks().0.iter().enumerate() {
+        halves[i] = _mm512_shuffle_i64x2::<0x88>(*a, *b);
+        halves[C / 2 + i] = _mm512_shuffle_i64x2::<0xdd>(*a, *b);
+    }
+    halves
 }
 
 /// Four words of each block.
