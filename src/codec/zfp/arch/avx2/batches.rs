@@ -1,7 +1,8 @@
 //! From a stream of fixed rate to a grid, eight 3-D blocks at a time.
 
-use super::columns::{self, BLOCKS, Columns, Copy, Destination};
+use super::columns::{self, BLOCKS, Columns, Copy};
 use super::fours::{self, Run};
+use super::uncolumns::{self, Destination};
 use super::{Avx2, double};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::ahead::Ahead;
@@ -103,7 +104,7 @@ fn one_by_one<T: Value, B: Bmi>(
         *header = decoded.get(i);
     }
     let bits = &decoded.bits.as_chunks().0[0];
-    columns::interleave(bits, &blocks, &mut columns::quarters(planes)[0]);
+    uncolumns::interleave(bits, &blocks, &mut columns::quarters(planes)[0]);
 }
 
 /// Where eight blocks belong.
@@ -167,11 +168,11 @@ impl Spot {
         if let Spot::Row(offset) = self {
             // SAFETY: the blocks are inside the grid, which the caller promised is writable.
             let row = unsafe { Destination::new(first.offset(offset), [strides[1], strides[2]]) };
-            columns::inverse(&headers, planes, row);
+            uncolumns::inverse(&headers, planes, row);
             return;
         }
         let mut copy = Copy::empty();
-        columns::inverse(&headers, planes, copy.destination());
+        uncolumns::inverse(&headers, planes, copy.destination());
         for (i, place) in self.places().into_iter().enumerate() {
             let block = copy.block(i);
             // SAFETY: `place` is a block of the grid, which the caller promised is writable.

@@ -46,6 +46,7 @@ mod lines;
 mod single;
 mod squares;
 mod supply;
+mod uncolumns;
 
 use super::bmi2::{self, Bmi2};
 use super::scalar::Scalar;

@@ -5,7 +5,7 @@
 
 use super::bytes;
 use super::lifting::{Four, from_negabinary32, lift32, to_negabinary32, transpose32, unlift32};
-use super::{columns, lines, load_lanes, store_lanes};
+use super::{columns, lines, load_lanes, store_lanes, uncolumns};
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
@@ -221,7 +221,7 @@ pub fn inverse<S: Shape>(
         }
         _ => {
             let (headers, _) = headers.bits.as_chunks();
-            columns::inverse_blocks(&headers[0], planes, blocks);
+            uncolumns::inverse_blocks(&headers[0], planes, blocks);
         }
     }
 }
