@@ -145,7 +145,7 @@ static CUBE64_CODING: Permutation = to_coding_order(CUBE64, Cube::ORDER);
 static SQUARE64_CODING: Permutation = to_coding_order(SQUARE64, Square::ORDER);
 static CUBE64_NATURAL: Permutation = from_coding_order(CUBE64, Cube::ORDER);
 
-/// [`later::bits_of_bytes`] by the instruction.
+/// [`super::later::bits_of_bytes`] by the instruction.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"

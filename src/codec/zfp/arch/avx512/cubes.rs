@@ -257,7 +257,7 @@ fn encode_plane<L: Level, T: Value, P: Paper, const COUNTED: bool>(
     state.closed = !are_below(now, 64);
 }
 
-/// Tails, each one-bit followed by another 1: the first 64 bits, and those after them.
+/// Tails, each one-bit followed by another 1: how many those are, the first 64 bits, and those after them.
 struct Tail {
     ones: [__m512i; 2],
     low: [__m512i; 2],
