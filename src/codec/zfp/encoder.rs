@@ -240,24 +240,27 @@ fn encode_square_pairs(
     pen.push(words, 0, k);
     word = word.unbounded_shr(16 * k);
     let mut significant = 0;
-    let mut plane_code = |plane: u64| {
-        let known = plane & ((1 << significant) - 1);
-        let (code, length, reach) = tail_code(plane >> significant, 16 - significant);
-        let before = significant;
-        significant += reach;
-        (known | code << before, before + length)
-    };
-    while k + 2 <= count && pen.position() < budget {
+    while k + 2 <= count && significant < 16 && pen.position() < budget {
         if k.is_multiple_of(4) {
             word = planes.word::<Square>(k);
         }
-        let (first, length) = plane_code(word & 0xffff);
-        let (second, more) = plane_code(word >> 16 & 0xffff);
+        let (first, length) = square_code(word & 0xffff, &mut significant);
+        let (second, more) = square_code(word >> 16 & 0xffff, &mut significant);
         pen.push(words, first | second << length, length + more);
         word >>= 32;
         k += 2;
     }
     (k, significant)
+}
+
+/// The code of a plane of a 2-D block, and its length.
+#[inline(always)]
+fn square_code(plane: u64, significant: &mut u32) -> (u64, u32) {
+    let before = *significant;
+    let known = plane & ((1 << before) - 1);
+    let (code, length, reach) = tail_code(plane >> before, 16 - before);
+    *significant += reach;
+    (known | code << before, before + length)
 }
 
 /// The code of the part of a plane that was not significant before, which must be below 2^31: bits,

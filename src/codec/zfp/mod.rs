@@ -8,6 +8,7 @@ mod arch;
 mod batch;
 mod bits;
 mod blocks;
+mod cube;
 mod decoder;
 mod encoder;
 mod line;

@@ -5,6 +5,7 @@
 //! significant a stream continues with just these bits.
 
 use super::arch::Bmi;
+use super::cube;
 use super::shape::Shape;
 use super::value::Int;
 
@@ -15,16 +16,15 @@ pub type Planes = [u64; 64];
 struct Rows<S>(S);
 
 impl<S: Shape> Rows<S> {
-    /// Where in the block the digits at each place belong.
+    /// Where in a 1-D or 2-D block the digits at each place belong.
     const AT: [u8; 64] = {
         let mut at = [0; 64];
         let mut place = 0;
-        while place < S::SIZE {
+        while place < S::SIZE && S::DIMS < 3 {
             let position = match S::DIMS {
                 1 => place,
                 // As a matrix's rows are when it is flipped.
-                2 => 15 - place,
-                _ => place % 4 * 16 + 15 - place / 4,
+                _ => 15 - place,
             };
             at[place] = S::ORDER[position];
             place += 1;
@@ -33,19 +33,21 @@ impl<S: Shape> Rows<S> {
     };
 }
 
-/// Integers in block order → their digits, of which [`split`] makes bit planes: 16 digits of each coefficient,
-/// then the next 16.
+/// Digits in block order → 16 digits of each coefficient, then the next 16: what [`split`] makes bit planes of.
 #[inline(always)]
-pub fn pack<I: Int, S: Shape>(ints: &[I; 64], planes: &mut Planes) {
+pub fn pack<I: Int, S: Shape>(digits: &[I; 64], planes: &mut Planes) {
+    if S::DIMS == 3 {
+        return cube::pack(digits, planes);
+    }
     let words = S::SIZE / 4;
     let (at, _) = Rows::<S>::AT.as_chunks::<4>();
     for (i, at) in at[..words].iter().enumerate() {
-        let digits = at.map(|at| ints[usize::from(at % 64)].to_negabinary());
-        let [a, b, c, d] = exchange_sixteens(digits);
+        let digits = at.map(|at| digits[usize::from(at % 64)].bits());
         match I::BITS {
-            32 => (planes[i], planes[words + i]) = (b, a),
+            32 => (planes[i], planes[words + i]) = high_and_low(digits),
             _ => {
-                for (part, digits) in [d, c, b, a].into_iter().enumerate() {
+                let parts = exchange_sixteens(digits).into_iter().rev();
+                for (part, digits) in parts.enumerate() {
                     planes[(part * words + i) % 64] = digits;
                 }
             }
@@ -53,11 +55,31 @@ pub fn pack<I: Int, S: Shape>(ints: &[I; 64], planes: &mut Planes) {
     }
 }
 
+/// In the even and odd ones of four sixteens.
+const EVEN: u64 = 0x0000_ffff_0000_ffff;
+
+/// The high sixteen bits of each of four numbers of 32 bits, and the low ones.
+#[inline(always)]
+fn high_and_low([a, b, c, d]: [u64; 4]) -> (u64, u64) {
+    let (even, odd) = (a | c << 32, b | d << 32);
+    (
+        even >> 16 & EVEN | odd & !EVEN,
+        even & EVEN | (odd & EVEN) << 16,
+    )
+}
+
+/// The inverse of [`high_and_low`]; above the 32 bits of each number there may be others.
+#[inline(always)]
+fn of_high_and_low(high: u64, low: u64) -> [u64; 4] {
+    let even = (high & EVEN) << 16 | low & EVEN;
+    let odd = high & !EVEN | low >> 16 & EVEN;
+    [even, odd, even >> 32, odd >> 32]
+}
+
 /// Sixteen bits `i` of word `j` change places with sixteen bits `j` of word `i`.
 #[inline(always)]
 fn exchange_sixteens([a, b, c, d]: [u64; 4]) -> [u64; 4] {
     const LOW: u64 = 0xffff_ffff;
-    const EVEN: u64 = 0x0000_ffff_0000_ffff;
     let (ac, ac_high) = (a & LOW | c << 32, a >> 32 | c & !LOW);
     let (bd, bd_high) = (b & LOW | d << 32, b >> 32 | d & !LOW);
     [
@@ -68,22 +90,30 @@ fn exchange_sixteens([a, b, c, d]: [u64; 4]) -> [u64; 4] {
     ]
 }
 
-/// Makes 16 bit planes, from plane `k` on, of what [`pack`] left there. (A rate may never reach the others.)
+/// Makes some bit planes, from plane `k` on, of what [`pack`] left there, and says up to which. (A rate may never reach
+/// the others.)
 #[inline(always)]
-pub fn split<S: Shape>(planes: &mut Planes, k: u32, bmi: impl Bmi) {
+pub fn split<S: Shape>(planes: &mut Planes, k: u32, bmi: impl Bmi) -> u32 {
+    if S::DIMS == 3 {
+        cube::split(planes, k);
+        return k + 32;
+    }
     let words = S::SIZE / 4;
     let at = k as usize / 16 * words % 64;
     let planes = &mut planes[at..at + words];
     match S::DIMS {
         1 => planes[0] = split_line(planes[0], bmi),
-        2 => flip_square(planes),
-        _ => flip_cube(planes),
+        _ => flip_square(planes),
     }
+    k + 16
 }
 
-/// Bit planes → integers in block order.
+/// Bit planes → digits in block order.
 #[inline(always)]
-pub fn join<I: Int, S: Shape>(planes: &Planes, bmi: impl Bmi, ints: &mut [I; 64]) {
+pub fn join<I: Int, S: Shape>(planes: &Planes, bmi: impl Bmi, digits: &mut [I; 64]) {
+    if S::DIMS == 3 {
+        return cube::join(planes, digits);
+    }
     let words = S::SIZE / 4;
     let is_used = |part: usize| {
         let planes = &planes[part * words..(part + 1) * words];
@@ -91,11 +121,11 @@ pub fn join<I: Int, S: Shape>(planes: &Planes, bmi: impl Bmi, ints: &mut [I; 64]
     };
     // Not of planes that a rate does not reach.
     if I::BITS == 64 && (is_used(2) || is_used(3)) {
-        join_parts::<I, S, 4>(planes, bmi, ints);
+        join_parts::<I, S, 4>(planes, bmi, digits);
     } else if is_used(1) {
-        join_parts::<I, S, 2>(planes, bmi, ints);
+        join_parts::<I, S, 2>(planes, bmi, digits);
     } else {
-        join_parts::<I, S, 1>(planes, bmi, ints);
+        join_parts::<I, S, 1>(planes, bmi, digits);
     }
 }
 
@@ -104,30 +134,33 @@ pub fn join<I: Int, S: Shape>(planes: &Planes, bmi: impl Bmi, ints: &mut [I; 64]
 fn join_parts<I: Int, S: Shape, const PARTS: usize>(
     planes: &Planes,
     bmi: impl Bmi,
-    ints: &mut [I; 64],
+    digits: &mut [I; 64],
 ) {
     let words = S::SIZE / 4;
     // 16 bits of each coefficient, then the next 16.
-    let mut parts = [[0; 16]; PARTS];
+    let mut parts = [[0; 4]; PARTS];
     for (part, planes) in parts.iter_mut().zip(planes.chunks_exact(words)) {
         part[..words].copy_from_slice(planes);
         match S::DIMS {
             1 => part[0] = join_line(part[0], bmi),
-            2 => flip_square(&mut part[..words]),
-            _ => flip_cube(part),
+            _ => flip_square(&mut part[..words]),
         }
     }
     let (at, _) = Rows::<S>::AT.as_chunks::<4>();
     for (i, at) in at[..words].iter().enumerate() {
-        let mut digits = [0; 4];
-        for (part, words) in parts.iter().enumerate() {
-            for (lane, digits) in digits.iter_mut().enumerate() {
-                let sixteen = words[i] >> (16 * lane) & 0xffff;
-                *digits |= sixteen << (I::BITS as usize - 16 - 16 * part);
+        let part = |part: usize| {
+            if part < PARTS {
+                parts[part % PARTS][i]
+            } else {
+                0
             }
-        }
-        for (&at, digits) in at.iter().zip(digits) {
-            ints[usize::from(at % 64)] = I::from_negabinary(digits);
+        };
+        let four = match I::BITS {
+            32 => of_high_and_low(part(0), part(1)),
+            _ => exchange_sixteens([part(3), part(2), part(1), part(0)]),
+        };
+        for (&at, four) in at.iter().zip(four) {
+            digits[usize::from(at % 64)] = I::of_bits(four);
         }
     }
 }
@@ -157,19 +190,8 @@ fn reverse_nibbles(word: u64) -> u64 {
     (word >> 4 & LOW) | (word & LOW) << 4
 }
 
-/// Turns each of the four matrices of 16×16 bits that lie side by side in the rows over its other diagonal: bit `j` of
-/// row `i` changes places with bit `15 - i` of row `15 - j`, as the most significant digits make the first plane.
-#[inline(always)]
-fn flip_cube(rows: &mut [u64]) {
-    let (sixteens, _) = rows.as_chunks_mut::<16>();
-    for rows in sixteens {
-        for step in [8, 4, 2, 1] {
-            flip_step(rows, step, step);
-        }
-    }
-}
-
-/// As [`flip_cube`], of one matrix with four rows to a word.
+/// Turns a matrix of 16×16 bits, with four rows to a word, over its other diagonal: bit `j` of row `i` changes places with
+/// bit `15 - i` of row `15 - j`, as the most significant digits make the first plane.
 #[inline(always)]
 fn flip_square(rows: &mut [u64]) {
     let (fours, _) = rows.as_chunks_mut::<4>();

@@ -126,11 +126,32 @@ impl LowestExponent {
 /// The largest magnitude of a block.
 #[inline(always)]
 pub fn largest<T: Float, S: Shape>(block: &[T; 64]) -> T::Int {
-    let mut largest = T::Int::default();
-    for value in &block[..S::SIZE] {
-        largest = largest.max(value.magnitude());
+    // Older vector instructions compare 64-bit floats, but not 64-bit integers.
+    if T::Int::BITS == 64
+        && let Some(largest) = largest_number::<T, S>(block)
+    {
+        return largest.magnitude();
     }
-    largest
+    let magnitudes = block[..S::SIZE].iter().map(|value| value.magnitude());
+    magnitudes.fold(T::Int::default(), Ord::max)
+}
+
+/// [`largest`] of numbers, none of which is so large that their sum is none.
+#[inline(always)]
+fn largest_number<T: Float, S: Shape>(block: &[T; 64]) -> Option<T> {
+    let (fours, _) = block[..S::SIZE].as_chunks::<4>();
+    let (mut largest, mut sums) = ([T::ZEROS[0]; 4], [T::ZEROS[0]; 4]);
+    for four in fours {
+        for (i, value) in four.iter().enumerate() {
+            largest[i] = largest[i].larger(value.abs());
+            // A NaN may be lost above, but not here.
+            sums[i] = sums[i].plus(value.abs());
+        }
+    }
+    let [a, b, c, d] = sums;
+    let sum = a.plus(b).plus(c.plus(d));
+    let [a, b, c, d] = largest;
+    is_finite::<T>(sum.magnitude()).then(|| a.larger(b).larger(c.larger(d)))
 }
 
 /// Whether the largest magnitude of a block is that of a NaN or an infinity.
@@ -155,9 +176,14 @@ pub fn factors<T: Float>(biased: u32) -> [T; 2] {
 #[inline(always)]
 pub unsafe fn quantize<T: Float, S: Shape>(block: &[T; 64], biased: u32, ints: &mut [T::Int; 64]) {
     let [first, second] = factors::<T>(biased);
-    for (int, value) in ints[..S::SIZE].iter_mut().zip(&block[..S::SIZE]) {
-        // SAFETY: the factors take the largest magnitude two bits below what does not fit.
-        *int = unsafe { value.times(first).times(second).truncate() };
+    let values = ints[..S::SIZE].iter_mut().zip(&block[..S::SIZE]);
+    // SAFETY: the factors take the largest magnitude two bits below what does not fit.
+    unsafe {
+        if second == T::power_of_two(0) {
+            values.for_each(|(int, value)| *int = value.times(first).truncate());
+        } else {
+            values.for_each(|(int, value)| *int = value.times(first).times(second).truncate());
+        }
     }
 }
 
@@ -171,33 +197,76 @@ pub fn dequantize<T: Float, S: Shape>(ints: &[T::Int; 64], biased: u32, block: &
     }
 }
 
-/// Decorrelates a block along x, then y, then z.
+/// Decorrelates a block along x, then y, then z, and takes it to negabinary.
 #[inline(always)]
 pub fn forward<I: Int, S: Shape>(block: &mut [I; 64]) {
     for axis in 0..S::DIMS {
         along_axis::<I, S>(block, axis, lift);
+    }
+    for int in &mut block[..S::SIZE] {
+        *int = int.to_negabinary();
     }
 }
 
 /// The inverse of [`forward`], but for the bits its halvings dropped.
 #[inline(always)]
 pub fn inverse<I: Int, S: Shape>(block: &mut [I; 64]) {
+    for int in &mut block[..S::SIZE] {
+        *int = I::of_negabinary(*int);
+    }
     for axis in (0..S::DIMS).rev() {
         along_axis::<I, S>(block, axis, unlift);
     }
 }
 
+/// `f` of every line of four values along `axis`. Lines go side by side, so that they are lanes of vector registers.
 #[inline(always)]
 fn along_axis<I: Int, S: Shape>(block: &mut [I; 64], axis: usize, f: impl Fn([I; 4]) -> [I; 4]) {
-    let stride = 1 << (2 * axis);
-    for outer in (0..S::SIZE).step_by(4 * stride) {
-        for first in outer..outer + stride {
-            let at = [0, 1, 2, 3].map(|i| first + i * stride);
-            let lifted = f(at.map(|i| block[i]));
-            for (i, value) in at.into_iter().zip(lifted) {
-                block[i] = value;
+    let (rows, _) = block.as_chunks_mut::<4>();
+    match (axis, S::DIMS) {
+        (0, 1) => rows[0] = f(rows[0]),
+        (0, 2) => along_rows::<I, 4>(rows, f),
+        (0, _) => along_rows::<I, 16>(rows, f),
+        (1, _) => {
+            let (squares, _) = rows.as_chunks_mut::<4>();
+            for square in &mut squares[..S::SIZE / 16] {
+                side_by_side(square, &f);
             }
         }
+        _ => {
+            let (slices, _) = block.as_chunks_mut::<16>();
+            if let [slices] = slices.as_chunks_mut::<4>().0 {
+                side_by_side(slices, f);
+            }
+        }
+    }
+}
+
+/// `f` of the first `N` rows.
+#[inline(always)]
+fn along_rows<I: Int, const N: usize>(rows: &mut [[I; 4]], f: impl Fn([I; 4]) -> [I; 4]) {
+    let mut columns = [[I::default(); N]; 4];
+    for (i, row) in rows[..N].iter().enumerate() {
+        for (column, &value) in columns.iter_mut().zip(row) {
+            column[i] = value;
+        }
+    }
+    side_by_side(&mut columns, f);
+    for (i, row) in rows[..N].iter_mut().enumerate() {
+        for (value, column) in row.iter_mut().zip(&columns) {
+            *value = column[i];
+        }
+    }
+}
+
+/// `f` of the first value of each, and so on.
+#[inline(always)]
+fn side_by_side<I: Int, const N: usize>(
+    [x, y, z, w]: &mut [[I; N]; 4],
+    f: impl Fn([I; 4]) -> [I; 4],
+) {
+    for i in 0..N {
+        [x[i], y[i], z[i], w[i]] = f([x[i], y[i], z[i], w[i]]);
     }
 }
 

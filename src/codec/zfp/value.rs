@@ -17,7 +17,7 @@ impl Value for f64 {
 }
 
 /// The IEEE format behind a [`Value`]. Public only because `Value` names it; the module is private.
-pub trait Float: Copy + 'static {
+pub trait Float: Copy + PartialEq + 'static {
     /// The integer a value becomes, as wide as the value.
     type Int: Int;
     const EXPONENT_BITS: u32;
@@ -33,6 +33,10 @@ pub trait Float: Copy + 'static {
     /// Only exponents that do not overflow may be asked for.
     fn power_of_two(exponent: i32) -> Self;
     fn times(self, factor: Self) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn abs(self) -> Self;
+    /// The larger one of two numbers; `other` if one is none.
+    fn larger(self, other: Self) -> Self;
     /// Towards zero.
     ///
     /// # Safety
@@ -52,10 +56,12 @@ pub trait Int: Copy + Default + Ord + 'static {
     /// Half, towards minus infinity.
     fn half(self) -> Self;
     /// Base -2, in which small magnitudes of both signs have zero high digits.
-    fn to_negabinary(self) -> u64;
-    fn from_negabinary(digits: u64) -> Self;
-    /// The bits of a magnitude.
+    fn to_negabinary(self) -> Self;
+    fn of_negabinary(digits: Self) -> Self;
+    /// As many bits as it has, below zeros.
     fn bits(self) -> u64;
+    /// The inverse of [`Self::bits`], whatever is above them.
+    fn of_bits(bits: u64) -> Self;
 }
 
 macro_rules! implement {
@@ -89,6 +95,18 @@ macro_rules! implement {
                 self * factor
             }
             #[inline(always)]
+            fn plus(self, other: $float) -> $float {
+                self + other
+            }
+            #[inline(always)]
+            fn abs(self) -> $float {
+                self.abs()
+            }
+            #[inline(always)]
+            fn larger(self, other: $float) -> $float {
+                if self > other { self } else { other }
+            }
+            #[inline(always)]
             unsafe fn truncate(self) -> $int {
                 // SAFETY: the caller's promise, handed on.
                 unsafe { self.to_int_unchecked() }
@@ -119,18 +137,22 @@ macro_rules! implement {
                 self >> 1
             }
             #[inline(always)]
-            fn to_negabinary(self) -> u64 {
-                const ODD_DIGITS: $bits = <$bits>::MAX / 3 * 2;
-                u64::from((self as $bits).wrapping_add(ODD_DIGITS) ^ ODD_DIGITS)
+            fn to_negabinary(self) -> $int {
+                const ODD_DIGITS: $int = (<$bits>::MAX / 3 * 2) as $int;
+                self.wrapping_add(ODD_DIGITS) ^ ODD_DIGITS
             }
             #[inline(always)]
-            fn from_negabinary(digits: u64) -> $int {
-                const ODD_DIGITS: $bits = <$bits>::MAX / 3 * 2;
-                (digits as $bits ^ ODD_DIGITS).wrapping_sub(ODD_DIGITS) as $int
+            fn of_negabinary(digits: $int) -> $int {
+                const ODD_DIGITS: $int = (<$bits>::MAX / 3 * 2) as $int;
+                (digits ^ ODD_DIGITS).wrapping_sub(ODD_DIGITS)
             }
             #[inline(always)]
             fn bits(self) -> u64 {
                 u64::from(self as $bits)
+            }
+            #[inline(always)]
+            fn of_bits(bits: u64) -> $int {
+                bits as $int
             }
         }
     };

@@ -122,10 +122,7 @@ impl Arch for Scalar {
         coded: &mut [BlockBits; BATCH],
     ) {
         for (i, (planes, coded)) in planes.iter_mut().zip(coded).take(S::BATCH).enumerate() {
-            let prepare = |planes: &mut Planes, k: u32| {
-                planes::split::<S>(planes, k, self);
-                k + 16
-            };
+            let prepare = |planes: &mut Planes, k: u32| planes::split::<S>(planes, k, self);
             encoder::encode_block::<T, S>(headers.get(i), planes, budget, prepare, coded);
         }
     }
