@@ -58,7 +58,11 @@ impl<'a, T: Value> Ahead<'a, T> {
     /// fetched; the rest is for [`Self::fetch_rest`]: a processor cannot wait for all at once and do other work.
     #[inline(always)]
     pub fn fetch_half<S: Shape>(&mut self, walk: &Walk, blocks: usize) {
-        self.note::<S>(walk, blocks);
+        if walk.line() != self.line {
+            self.fetch_rest::<S>();
+            self.turn(walk);
+        }
+        self.due += self.share * blocks;
         self.fetch::<S>(self.due / 2);
     }
 
@@ -66,15 +70,6 @@ impl<'a, T: Value> Ahead<'a, T> {
     #[inline(always)]
     pub fn fetch_rest<S: Shape>(&mut self) {
         self.fetch::<S>(self.due);
-    }
-
-    #[inline(always)]
-    fn note<S: Shape>(&mut self, walk: &Walk, blocks: usize) {
-        if walk.line() != self.line {
-            self.fetch::<S>(self.due);
-            self.turn(walk);
-        }
-        self.due += self.share * blocks;
     }
 
     /// Fetches `count` cache lines, or as many as are left.
@@ -142,24 +137,27 @@ fn row_of<T>(first: *const T, [_, y, z]: &[isize; 3], row: usize) -> *const T {
 /// Has the cache line of an address fetched, which need not be ours.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: any address may be asked for.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    fetch_line::<T, false>(at);
 }
 
 /// As [`prefetch`], into the second-level cache only.
 #[inline(always)]
 pub fn prefetch_far<T>(at: *const T) {
+    fetch_line::<T, true>(at);
+}
+
+#[inline(always)]
+fn fetch_line<T, const FAR: bool>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         // SAFETY: any address may be asked for.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) };
+        unsafe {
+            match FAR {
+                true => _mm_prefetch::<_MM_HINT_T1>(at.cast()),
+                false => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
+            }
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;

@@ -3,16 +3,13 @@
 //! 32 digits of each coefficient are rows of a matrix, and planes are its columns. The steps are functions of their own,
 //! over plain arrays: so compilers find vectors in them.
 
-use super::planes::Planes;
+use super::planes::{Planes, flip_step, high_and_low, of_high_and_low};
 use super::shape::{Cube, Shape};
 use super::value::Int;
 
 /// 32 digits of each coefficient. Of the coefficients in coding order, word `2 * i` holds those `15 - i` and `47 - i`, the
 /// next one those 16 further on.
 type Rows = [u64; 32];
-
-/// In the even and odd ones of four sixteens.
-const EVEN: u64 = 0x0000_ffff_0000_ffff;
 
 /// Where in the block the two coefficients of a word of [`Rows`] belong.
 const fn places(word: usize) -> [usize; 2] {
@@ -98,30 +95,13 @@ fn flip(rows: &mut Rows) {
     flip_step::<2>(rows, 1);
 }
 
-/// In squares of twice `step` bits, of rows that lie `DISTANCE` words apart, exchanges the first rows' low halves with
-/// the other rows' high halves.
-#[inline(always)]
-fn flip_step<const DISTANCE: usize>(rows: &mut Rows, step: usize) {
-    let low = u64::MAX / ((1 << step) + 1);
-    let (parts, _) = rows.as_chunks_mut::<DISTANCE>();
-    let (pairs, _) = parts.as_chunks_mut::<2>();
-    for [first, other] in pairs {
-        for (a, b) in first.iter_mut().zip(other) {
-            let swap = (*a ^ *b >> step) & low;
-            *a ^= swap;
-            *b ^= swap << step;
-        }
-    }
-}
-
 /// Sixteens of a plane and of the one 16 further on, in turns → planes.
 #[inline(never)]
 fn to_planes(rows: &mut Rows) {
     let (pairs, _) = rows.as_chunks::<2>();
     let mut planes = [0; 32];
-    for (k, [x, y]) in pairs.iter().enumerate() {
-        planes[k] = x >> 16 & EVEN | y & !EVEN;
-        planes[16 + k] = x & EVEN | (y & EVEN) << 16;
+    for (k, &pair) in pairs.iter().enumerate() {
+        [planes[k], planes[16 + k]] = high_and_low(pair);
     }
     *rows = planes;
 }
@@ -131,10 +111,6 @@ fn to_planes(rows: &mut Rows) {
 fn from_planes(planes: &[u64; 32], rows: &mut Rows) {
     let (pairs, _) = rows.as_chunks_mut::<2>();
     for (k, pair) in pairs.iter_mut().enumerate() {
-        let (high, low) = (planes[k], planes[16 + k]);
-        *pair = [
-            (high & EVEN) << 16 | low & EVEN,
-            high & !EVEN | low >> 16 & EVEN,
-        ];
+        *pair = of_high_and_low([planes[k], planes[16 + k]]);
     }
 }

@@ -42,11 +42,14 @@ pub fn pack<I: Int, S: Shape>(digits: &[I; 64], planes: &mut Planes) {
     let words = S::SIZE / 4;
     let (at, _) = Rows::<S>::AT.as_chunks::<4>();
     for (i, at) in at[..words].iter().enumerate() {
-        let digits = at.map(|at| digits[usize::from(at % 64)].bits());
+        let four = at.map(|at| digits[usize::from(at % 64)].bits());
         match I::BITS {
-            32 => (planes[i], planes[words + i]) = high_and_low(digits),
+            32 => {
+                let [a, b, c, d] = four;
+                [planes[i], planes[words + i]] = high_and_low([a | c << 32, b | d << 32]);
+            }
             _ => {
-                let parts = exchange_sixteens(digits).into_iter().rev();
+                let parts = exchange_sixteens(four).into_iter().rev();
                 for (part, digits) in parts.enumerate() {
                     planes[(part * words + i) % 64] = digits;
                 }
@@ -58,22 +61,23 @@ pub fn pack<I: Int, S: Shape>(digits: &[I; 64], planes: &mut Planes) {
 /// In the even and odd ones of four sixteens.
 const EVEN: u64 = 0x0000_ffff_0000_ffff;
 
-/// The high sixteen bits of each of four numbers of 32 bits, and the low ones.
+/// Of two words with two numbers of 32 bits each: the high sixteen bits of the numbers, by turns of one word and the
+/// other, and the low ones.
 #[inline(always)]
-fn high_and_low([a, b, c, d]: [u64; 4]) -> (u64, u64) {
-    let (even, odd) = (a | c << 32, b | d << 32);
-    (
+pub fn high_and_low([even, odd]: [u64; 2]) -> [u64; 2] {
+    [
         even >> 16 & EVEN | odd & !EVEN,
         even & EVEN | (odd & EVEN) << 16,
-    )
+    ]
 }
 
-/// The inverse of [`high_and_low`]; above the 32 bits of each number there may be others.
+/// The inverse of [`high_and_low`].
 #[inline(always)]
-fn of_high_and_low(high: u64, low: u64) -> [u64; 4] {
-    let even = (high & EVEN) << 16 | low & EVEN;
-    let odd = high & !EVEN | low >> 16 & EVEN;
-    [even, odd, even >> 32, odd >> 32]
+pub fn of_high_and_low([high, low]: [u64; 2]) -> [u64; 2] {
+    [
+        (high & EVEN) << 16 | low & EVEN,
+        high & !EVEN | low >> 16 & EVEN,
+    ]
 }
 
 /// Sixteen bits `i` of word `j` change places with sixteen bits `j` of word `i`.
@@ -156,7 +160,10 @@ fn join_parts<I: Int, S: Shape, const PARTS: usize>(
             }
         };
         let four = match I::BITS {
-            32 => of_high_and_low(part(0), part(1)),
+            32 => {
+                let [even, odd] = of_high_and_low([part(0), part(1)]);
+                [even, odd, even >> 32, odd >> 32]
+            }
             _ => exchange_sixteens([part(3), part(2), part(1), part(0)]),
         };
         for (&at, four) in at.iter().zip(four) {
@@ -196,8 +203,8 @@ fn reverse_nibbles(word: u64) -> u64 {
 fn flip_square(rows: &mut [u64]) {
     let (fours, _) = rows.as_chunks_mut::<4>();
     for rows in fours {
-        flip_step(rows, 8, 2);
-        flip_step(rows, 4, 1);
+        flip_step::<2>(rows, 8);
+        flip_step::<1>(rows, 4);
         *rows = rows.map(|rows| {
             let rows = swap_within(rows, 34, 0x3333_3333);
             swap_within(rows, 17, 0x5555_0000_5555)
@@ -205,16 +212,18 @@ fn flip_square(rows: &mut [u64]) {
     }
 }
 
-/// In squares of twice `step` bits, of rows that lie `distance` words apart, exchanges the first rows' low halves with
+/// In squares of twice `step` bits, of rows that lie `DISTANCE` words apart, exchanges the first rows' low halves with
 /// the other rows' high halves.
 #[inline(always)]
-fn flip_step<const N: usize>(rows: &mut [u64; N], step: usize, distance: usize) {
+pub fn flip_step<const DISTANCE: usize>(rows: &mut [u64], step: usize) {
     let low = u64::MAX / ((1 << step) + 1);
-    for pair in (0..N).step_by(2 * distance) {
-        for i in pair..pair + distance {
-            let swap = (rows[i] ^ rows[i + distance] >> step) & low;
-            rows[i] ^= swap;
-            rows[i + distance] ^= swap << step;
+    let (parts, _) = rows.as_chunks_mut::<DISTANCE>();
+    let (pairs, _) = parts.as_chunks_mut::<2>();
+    for [first, other] in pairs {
+        for (a, b) in first.iter_mut().zip(other) {
+            let swap = (*a ^ *b >> step) & low;
+            *a ^= swap;
+            *b ^= swap << step;
         }
     }
 }

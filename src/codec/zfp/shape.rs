@@ -48,3 +48,15 @@ impl Shape for Cube {
         63,
     ];
 }
+
+/// Index in a 3-D block → coding position: the inverse of its order.
+#[cfg(target_arch = "x86_64")]
+pub static CUBE_POSITIONS: [u8; 64] = {
+    let mut positions = [0; 64];
+    let mut position = 0;
+    while position < 64 {
+        positions[Cube::ORDER[position] as usize] = position as u8;
+        position += 1;
+    }
+    positions
+};

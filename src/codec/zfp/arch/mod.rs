@@ -1,6 +1,10 @@
 //! The stages of the codec that a machine's instructions matter to, once per kind of machine.
 
 #[cfg(target_arch = "x86_64")]
+#[macro_use]
+mod several;
+
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;

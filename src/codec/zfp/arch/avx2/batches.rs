@@ -123,8 +123,7 @@ impl Spot {
         if strides[0] != 1 || !walk.is_row::<Cube>(BLOCKS) {
             return Spot::Apart(std::array::from_fn(|_| walk.step::<Cube>()));
         }
-        let offset = walk.row::<Cube>(BLOCKS);
-        Spot::Row(offset)
+        Spot::Row(walk.row::<Cube>(BLOCKS))
     }
 
     /// Writes the blocks to the grid, which are the `eight`th eight of those that `planes` are of.

@@ -16,7 +16,7 @@ use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
-use crate::codec::zfp::shape::{Cube, Shape};
+use crate::codec::zfp::shape::{CUBE_POSITIONS, Cube};
 use crate::codec::zfp::value::Int;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -67,17 +67,6 @@ pub const fn first_word<T: Value>(block: usize) -> usize {
         64 * block
     }
 }
-
-/// Index in the block → coding position.
-pub static POSITION: [u8; 64] = {
-    let mut positions = [0; 64];
-    let mut position = 0;
-    while position < 64 {
-        positions[Cube::ORDER[position] as usize] = position as u8;
-        position += 1;
-    }
-    positions
-};
 
 /// Values → columns of bytes. Returns the largest magnitudes, block by block.
 #[inline]
@@ -209,7 +198,7 @@ fn lift_between_slices(raw: &Columns, coded: &mut Columns) {
         let column = 4 * y + x;
         let v = lift32(four!(|z| load(&raw[16 * z + column])));
         four!(|z| {
-            let position = POSITION[16 * z + column];
+            let position = CUBE_POSITIONS[16 * z + column];
             store(to_negabinary32(v[z]), &mut coded[usize::from(position)]);
         });
     }));

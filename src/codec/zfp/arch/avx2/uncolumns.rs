@@ -1,10 +1,11 @@
 //! Bit planes → `f32` 3-D blocks, eight blocks side by side: [`columns`](super::columns) backwards.
 
 use super::bytes::unpack8;
-use super::columns::{BLOCKS, Columns, Copy, POSITION, Row, exchange};
+use super::columns::{BLOCKS, Columns, Copy, Row, exchange};
 use super::lifting::{from_negabinary32, transpose32, transpose64, unlift32};
 use super::{load, single, store};
 use crate::codec::zfp::planes::Planes;
+use crate::codec::zfp::shape::CUBE_POSITIONS;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
@@ -168,7 +169,7 @@ fn unlift_between_slices(coded: &Columns, raw: &mut Columns) {
     four!(|y| four!(|x| {
         let column = 4 * y + x;
         let v = unlift32(four!(|z| {
-            let position = POSITION[16 * z + column];
+            let position = CUBE_POSITIONS[16 * z + column];
             from_negabinary32(load(&coded[usize::from(position)]))
         }));
         four!(|z| store(v[z], &mut raw[16 * z + column]));

@@ -3,6 +3,7 @@
 //!
 //! Planes come out in the order of [`crate::codec::zfp::planes`]: the most significant first.
 
+use super::later::BITS_OF_BYTES;
 use super::lifting::{transpose_elements, transpose_lanes, transpose8};
 use super::registers;
 use crate::codec::zfp::arch::BATCH;
@@ -151,7 +152,7 @@ static CUBE64_NATURAL: Permutation = from_coding_order(CUBE64, Cube::ORDER);
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn bits_of_bytes(v: __m512i) -> __m512i {
-    _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(0x0102_0408_1020_4080), v)
+    _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(BITS_OF_BYTES), v)
 }
 
 /// The inverse of [`bits_of_bytes`], but that the eight bytes run forwards.

@@ -17,24 +17,13 @@ use super::words::block_of_lane;
 use crate::codec::zfp::arch::BATCH;
 use crate::codec::zfp::blocks::Source;
 use crate::codec::zfp::planes::Planes;
-use crate::codec::zfp::shape::{Cube, Shape};
+use crate::codec::zfp::shape::{CUBE_POSITIONS, Cube};
 use std::arch::x86_64::*;
 
 /// The row of a column by its place in coding order, from the last lifting step on. Before that it is its own.
 const fn coded(position: usize) -> usize {
     64 + position
 }
-
-/// Index in the block → coding position.
-static POSITION: [u8; 64] = {
-    let mut positions = [0; 64];
-    let mut position = 0;
-    while position < 64 {
-        positions[Cube::ORDER[position] as usize] = position as u8;
-        position += 1;
-    }
-    positions
-};
 
 /// Returns the largest magnitudes, block by block.
 #[inline(never)]
@@ -144,7 +133,7 @@ fn lift_between_slices(rows: &mut [Row]) {
     for column in 0..16 {
         let v = lift32(four!(|z| load(&rows[16 * z + column])));
         for z in 0..4 {
-            let position = POSITION[16 * z + column];
+            let position = CUBE_POSITIONS[16 * z + column];
             store(to_negabinary32(v[z]), &mut rows[coded(position.into())]);
         }
     }

@@ -14,12 +14,15 @@ pub unsafe trait Level: Copy {
     const LATER: bool;
 }
 
+/// The bytes that `vgf2p8affineqb` takes for [`bits_of_bytes`].
+pub const BITS_OF_BYTES: i64 = 0x0102_0408_1020_4080;
+
 /// Byte `j` of each eight: bit `7 - j` of the eight bytes, which run backwards.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,bmi1,bmi2,lzcnt,popcnt")]
 pub fn bits_of_bytes<L: Level>(_: L, v: __m512i) -> __m512i {
     if L::LATER {
-        let planes = _mm512_set1_epi64(0x0102_0408_1020_4080);
+        let planes = _mm512_set1_epi64(BITS_OF_BYTES);
         let bits;
         // SAFETY: an instruction that the machine has, as there is an `L`; it reads and writes registers only.
         unsafe {

@@ -3,6 +3,7 @@
 //! In the code of a block, zeros are planes of nothing; then comes a 1, and for each plane its bit, at first a 1, and a
 //! 0. Blocks of one value have no other planes: they are done here whole, so that others do not wait for them.
 
+use super::shifts::trailing_zeros32;
 use super::words::{Words, block_of_lane};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::value::Int;
@@ -108,7 +109,7 @@ impl Beginning {
     )]
     fn of(code: __m512i) -> Self {
         let three = _mm512_set1_epi32(3);
-        let zeros = trailing_zeros(code);
+        let zeros = trailing_zeros32(code);
         let begins = _mm512_and_si512(_mm512_srlv_epi32(code, zeros), three);
         Beginning {
             zeros,
@@ -135,7 +136,7 @@ impl Beginning {
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
     )]
     fn planes(&self, left: __m512i) -> __m512i {
-        let flag = trailing_zeros(_mm512_and_si512(self.others, self.flags));
+        let flag = trailing_zeros32(_mm512_and_si512(self.others, self.flags));
         let end = _mm512_add_epi32(left, _mm512_set1_epi32(1));
         let pairs = _mm512_sub_epi32(_mm512_min_epi32(flag, end), _mm512_set1_epi32(2));
         let pairs = _mm512_srai_epi32::<1>(_mm512_sub_epi32(pairs, self.zeros));
@@ -184,14 +185,4 @@ fn odd_bits(v: __m512i) -> __m512i {
         _mm512_gf2p8affine_epi64_epi8::<0>(v, _mm512_set1_epi64((0x8020_0802_u64 << 32) as i64));
     let eights = _mm512_maddubs_epi16(fours, _mm512_set1_epi16(0x0110));
     _mm512_madd_epi16(eights, _mm512_set1_epi32(0x0001_0100))
-}
-
-/// 32 where there is no one-bit.
-#[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn trailing_zeros(bits: __m512i) -> __m512i {
-    let below = _mm512_add_epi32(bits, _mm512_set1_epi32(-1));
-    _mm512_popcnt_epi32(_mm512_andnot_si512(bits, below))
 }

@@ -5,6 +5,7 @@
 //! up in a table in a register.
 
 use super::bytes::{Permutation, bytes_of_bits, join_line_words};
+use super::shifts::trailing_zeros32;
 use super::words::{Blocks, Words, block, block_of_lane};
 use crate::codec::zfp::Value;
 use crate::codec::zfp::arch::BATCH;
@@ -74,8 +75,7 @@ impl Lines {
         if _mm512_mask_cmpgt_epi32_mask(nothing, words.left, word) != 0 {
             return false;
         }
-        let below = _mm512_add_epi32(words.code[0], _mm512_set1_epi32(-1));
-        self.zeros = _mm512_popcnt_epi32(_mm512_andnot_si512(words.code[0], below));
+        self.zeros = trailing_zeros32(words.code[0]);
         words.take(self.zeros);
         words.left = _mm512_maskz_mov_epi32(!nothing, words.left);
         let mut group = Group::open(words);
