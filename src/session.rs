@@ -1,5 +1,6 @@
 //! The life of the library in one MPI process: settings at the start, the report at the end.
 
+use crate::codec;
 use crate::exchange;
 use crate::log;
 use crate::mpi::Mpi;
@@ -58,8 +59,23 @@ pub fn say_problems() {
 /// Before MPI is finalised: the report, and no more work after it.
 pub fn close(mpi: &Mpi) {
     if SESSION.get().is_some() && !CLOSED.swap(true, Ordering::AcqRel) {
+        say_if_cores_are_few(mpi);
         report::write(mpi, &settings().report);
         exchange::free_unit_types(mpi);
+    }
+}
+
+/// Launchers may bind a rank to one core; more threads then only take turns.
+fn say_if_cores_are_few(mpi: &Mpi) {
+    let threads = settings().threads;
+    let cores = codec::cores_of_helpers().filter(|&cores| cores < threads);
+    if let Some(cores) = cores
+        && mpi.rank(mpi.abi.comm_world) == Ok(0)
+    {
+        tracing::warn!(
+            "TRANSPRESS_THREADS={threads}, but the cores that rank 0 was bound to are {cores}; its threads took turns \
+             (mpirun --map-by slot:PE={threads}, mpiexec -bind-to core:{threads} or srun -c {threads} binds to more)"
+        );
     }
 }
 

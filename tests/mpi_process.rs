@@ -301,3 +301,19 @@ fn the_report() {
         assert!(spoken.stderr.contains("MPI_Alltoall"), "{spoken}");
     }
 }
+
+/// The library's threads take no core, signal or time that would be missed.
+#[test]
+fn threads_that_help_keep_apart() {
+    for mpi in BOTH {
+        for (way, warns) in [("openmp", false), ("bound", true)] {
+            let run = compressed(mpi, "helpers").env("TRANSPRESS_THREADS", 2);
+            let output = run.arg(way).output().passes();
+            let warnings = output.stderr.lines().filter(|line| {
+                line.starts_with("transpress: TRANSPRESS_THREADS=2, but ") && line.contains(" 1;")
+            });
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            assert_eq!(warnings.count() == 1, warns || cores == 1, "{output}");
+        }
+    }
+}

@@ -37,6 +37,7 @@ pub use quality::ErrorSample;
 pub use round_trip::{Returned, round_trip};
 pub use speed::speed;
 pub use trial::{Goal, Window, focus, magnitude_spread, roughness, trial};
+pub use zfp::cores_of_helpers;
 
 /// How the payload of a message was coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

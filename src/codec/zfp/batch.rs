@@ -7,6 +7,7 @@
 
 use super::arch::Kind;
 use super::bits::BitWriter;
+use super::helpers;
 use super::range::{DecodeTask, EncodeTask, Limits};
 use super::segments::{SEGMENTS, Segments, longest_block};
 use super::{DecodeJob, EncodeJob, Encoded, Grid, Mode, Value, stream_words};
@@ -21,6 +22,12 @@ const PIECE_VALUES: usize = 1 << 15;
 struct Piece {
     job: usize,
     blocks: Range<usize>,
+}
+
+/// As many of `threads` as have a piece each to work on. Fewer values are coded before another thread has begun.
+fn useful<'a>(threads: usize, grids: impl Iterator<Item = &'a Grid>) -> usize {
+    let values: usize = grids.map(|grid| grid.blocks() << (2 * grid.dims)).sum();
+    threads.min(values / PIECE_VALUES).max(1)
 }
 
 /// A job's pieces: one if there is only one thread, else about [`PIECE_VALUES`] values each, starting on
@@ -60,15 +67,7 @@ fn run<P: Sync, R: Send>(pieces: &[P], threads: usize, work: impl Fn(&P) -> R + 
             .unwrap_or_else(PoisonError::into_inner)
             .append(&mut mine);
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(pieces.len()) {
-            let helper = std::thread::Builder::new().name("transpress-zfp".into());
-            if helper.spawn_scoped(scope, take).is_err() {
-                break;
-            }
-        }
-        take();
-    });
+    helpers::together(threads.min(pieces.len()) - 1, &take);
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|&(index, _)| index);
     done.into_iter().map(|(_, result)| result).collect()
@@ -116,6 +115,7 @@ unsafe fn words<'a>(stream: *const u64, words: usize) -> &'a [u64] {
 /// # Safety
 /// As [`super::encode`].
 pub unsafe fn encode<T: Value>(arch: Kind, jobs: &[EncodeJob<T>], threads: usize) -> Vec<Encoded> {
+    let threads = useful(threads, jobs.iter().map(|job| &job.grid));
     let pieces: Vec<Piece> = (jobs.iter().enumerate())
         .flat_map(|(i, job)| cut(i, &job.grid, job.mode, threads))
         .collect();
@@ -291,6 +291,7 @@ fn share_out<T: Value>(index: usize, job: &DecodeJob<T>, threads: usize) -> Vec<
 /// # Safety
 /// As [`super::decode`].
 pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize) -> Vec<bool> {
+    let threads = useful(threads, jobs.iter().map(|job| &job.grid));
     let is_short = |job: &DecodeJob<T>| match job.mode {
         Mode::Rate { block_bits } => stream_words(&job.grid, block_bits) > job.words,
         Mode::Accuracy { .. } | Mode::Bound { .. } => false,

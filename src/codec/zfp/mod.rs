@@ -11,6 +11,7 @@ mod blocks;
 mod cube;
 mod decoder;
 mod encoder;
+mod helpers;
 mod line;
 mod planes;
 mod range;
@@ -22,6 +23,7 @@ mod value;
 
 #[doc(hidden)]
 pub use arch::Kind as Arch;
+pub use helpers::cores_of_helpers;
 pub use segments::{SEGMENTS, Segments};
 pub use value::Value;
 
