@@ -8,6 +8,7 @@ use crate::codec::zfp::encoder::{self, BlockBits};
 use crate::codec::zfp::planes::{self, Planes};
 use crate::codec::zfp::shape::Shape;
 use crate::codec::zfp::transform::{self, Header, Headers, LowestExponent};
+use crate::codec::zfp::value::Int;
 
 #[derive(Clone, Copy)]
 pub struct Scalar;
@@ -53,6 +54,13 @@ impl Bmi for Scalar {
     }
 }
 
+/// Compiled apart from the loop over blocks: 3-D `f64` is encoded a twelfth faster, `f32` a little; in 1-D and 2-D it would be
+/// slower.
+#[inline(never)]
+fn forward_apart<I: Int, S: Shape>(ints: &mut [I; 64]) {
+    transform::forward::<I, S>(ints);
+}
+
 impl Arch for Scalar {
     type Bmi = Scalar;
 
@@ -86,7 +94,10 @@ impl Arch for Scalar {
             if header.is_coded() {
                 // SAFETY: the header has the exponent of the largest magnitude, which is finite.
                 unsafe { transform::quantize::<T, S>(&block, header.biased_exponent(), &mut ints) };
-                transform::forward::<T::Int, S>(&mut ints);
+                match S::DIMS {
+                    3 => forward_apart::<T::Int, S>(&mut ints),
+                    _ => transform::forward::<T::Int, S>(&mut ints),
+                }
                 planes::pack::<T::Int, S>(&ints, planes);
             }
         }
