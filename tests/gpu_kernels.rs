@@ -244,15 +244,18 @@ fn same_sample<T: Number>(dims: usize, seed: u64, random: &mut Random) {
                     block_bits: message.block_bits,
                 },
             };
-            let visit = |offset: isize, value: f64, back: f64| {
-                add(&mut expected.as_coded, value, back);
-                if message.exponents.is_some() {
-                    let scale = 2f64.powi(message.exponent((first as isize + offset) as usize));
-                    add(&mut expected.as_given, value * scale, back * scale);
+            let visit = |row: zfp::Row<T>| {
+                for (offset, value, back) in row.values() {
+                    let (value, back) = (value.to_f64(), back.to_f64());
+                    add(&mut expected.as_coded, value, back);
+                    if message.exponents.is_some() {
+                        let scale = 2f64.powi(message.exponent((first as isize + offset) as usize));
+                        add(&mut expected.as_given, value * scale, back * scale);
+                    }
                 }
             };
             // SAFETY: the box lies inside of the scaled values.
-            unsafe { zfp::sample_values(&job, every[index] as usize, visit) };
+            unsafe { zfp::sample_rows(&job, every[index] as usize, visit) };
         }
         let what = format!("seed {seed}, message {index}, {:?}", message.look);
         assert_close(&errors[index].as_coded, &expected.as_coded, &what);

@@ -4,7 +4,7 @@ mod zfp_judge;
 
 use proptest::prelude::*;
 use transpress::codec::zfp::{
-    Arch, DecodeJob, EncodeJob, Grid, Mode, SEGMENTS, Segments, decode, decode_on, encode,
+    Arch, DecodeJob, EncodeJob, Encoded, Grid, Mode, SEGMENTS, Segments, decode, decode_on, encode,
     encode_in_segments,
 };
 use zfp_judge::*;
@@ -289,7 +289,7 @@ fn same_in_segments<T: Scalar>(
         mode,
     };
     // SAFETY: the grid lies inside the field, the stream in its words.
-    let (encoded, segments) = unsafe { encode_in_segments(&job) };
+    let (encoded, segments) = unsafe { encode_in_segments(&job, 1) };
     words.truncate(encoded.words);
     prop_assert!(words == expected);
     let blank = field.filled(T::of(-123.0));
@@ -411,6 +411,49 @@ proptest! {
             })
             .collect();
         same_on_threads(&fields, &modes, threads)?;
+    }
+}
+
+/// A stream and its parts in so much room; nothing if that is too little.
+fn in_segments(
+    field: &Field<f32>,
+    mode: Mode,
+    room: usize,
+    threads: usize,
+) -> Option<(Encoded, Segments, Vec<u64>)> {
+    let mut words = vec![0; room];
+    let job = EncodeJob {
+        source: field.pointer(),
+        grid: field.grid,
+        stream: words.as_mut_ptr(),
+        words: words.len(),
+        mode,
+    };
+    // SAFETY: the grid lies inside the field, the stream in its words.
+    let (encoded, segments) = unsafe { encode_in_segments(&job, threads) };
+    words.truncate(encoded.words);
+    (!encoded.overflow).then_some((encoded, segments, words))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn segments_do_not_depend_on_threads(
+        extents in (100usize..300, 200usize..400, 1usize..5),
+        threads in 2usize..5,
+        tolerance in prop::sample::select(&[1e-6, 1e-3, 1.0][..]),
+        missing in prop::sample::select(&[0, 1, 1000][..]),
+        seed in any::<u64>(),
+    ) {
+        let (nx, ny, nz) = extents;
+        let field = field::<f32>(&[nx, ny, nz], Look::Smooth, seed & 1 == 0, seed);
+        let mode = Mode::Accuracy { tolerance };
+        let (encoded, ..) = in_segments(&field, mode, largest_stream(&field.grid, mode), 1).unwrap();
+        let room = encoded.words.saturating_sub(missing);
+        let expected = in_segments(&field, mode, room, 1);
+        prop_assert_eq!(expected.is_some(), missing == 0);
+        prop_assert!(in_segments(&field, mode, room, threads) == expected);
     }
 }
 

@@ -62,20 +62,23 @@ impl Cast for f64 {
     }
 }
 
-/// One value as it comes back from float16.
-pub fn through_f16<T: Cast + Default>(value: T) -> T {
-    let (mut half, mut back) = ([f16::ZERO], [T::default()]);
-    T::narrow_f16(&[value], &mut half);
-    T::widen_f16(&half, &mut back);
-    back[0]
+/// Values as they come back from float16; `None` where one is beyond its range.
+pub fn through_f16<T: Cast + Default>(values: &[T]) -> Option<Vec<T>> {
+    let (mut words, mut back) = rooms(values);
+    (to_f16(values, &mut words) && from_f16(&words, &mut back)).then_some(back)
 }
 
-/// One value as it comes back from bfloat16.
-pub fn through_bf16<T: Cast + Default>(value: T) -> T {
-    let (mut half, mut back) = ([bf16::ZERO], [T::default()]);
-    T::narrow_bf16(&[value], &mut half);
-    T::widen_bf16(&half, &mut back);
-    back[0]
+/// Values as they come back from bfloat16.
+pub fn through_bf16<T: Cast + Default>(values: &[T]) -> Option<Vec<T>> {
+    let (mut words, mut back) = rooms(values);
+    (to_bf16(values, &mut words) && from_bf16(&words, &mut back)).then_some(back)
+}
+
+fn rooms<T: Clone + Default>(values: &[T]) -> (Vec<u64>, Vec<T>) {
+    (
+        vec![0; values.len().div_ceil(4)],
+        vec![T::default(); values.len()],
+    )
 }
 
 /// Rounds finite values to float16. `false` where one is beyond its range (65504), or `words` too short.

@@ -4,6 +4,7 @@ use super::boxes::Boxes;
 use super::float::Float;
 use super::mask::Mask;
 use super::plan::Plan;
+use super::share::share_out;
 use super::zfp::DecodeJob;
 use super::{Coding, Element, Item, Memory, Place, cast, cuda, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
@@ -26,6 +27,9 @@ pub struct Decode<'a> {
     pub on_device: Option<u64>,
 }
 
+// SAFETY: nothing is done with the values but by `decode`, whose caller promises that they can be written.
+unsafe impl Send for Decode<'_> {}
+
 /// Decodes every message, on up to `threads` threads. `false` where a payload cannot be what its message
 /// says; the values then mean nothing.
 ///
@@ -45,21 +49,13 @@ pub unsafe fn decode(messages: &[Decode], threads: usize) -> Vec<bool> {
         .zip(&mut brought)
         .map(|(message, brought)| brought.stand_in(message))
         .collect();
-    // SAFETY: the caller's promise, or rooms of ours; each call takes the messages of its element only.
-    unsafe {
-        decode_elements::<f32>(&here, Element::F32, threads, &mut decoded);
-        decode_elements::<f64>(&here, Element::F64, threads, &mut decoded);
-    }
-    for (message, decoded) in here.iter().zip(&mut decoded) {
-        if let (Item::Word(width), None) = (message.item, &decoded) {
-            let width = usize::from(width);
-            // SAFETY: the caller promised room for that many bytes, or it is ours.
-            let target =
-                unsafe { std::slice::from_raw_parts_mut(message.values, message.count * width) };
-            *decoded = Some(words::decode(message.payload, width, target));
-        }
-    }
-    drop(here);
+    let left = here.into_iter().zip(&mut decoded);
+    let left: Vec<_> = left.filter(|(_, decoded)| decoded.is_none()).collect();
+    let values = |(message, _): &(Decode, &mut Option<bool>)| message.count;
+    share_out(left, values, threads, |(message, decoded), threads| {
+        // SAFETY: the caller's promise, or rooms of ours.
+        *decoded = Some(unsafe { decode_here(&message, threads) });
+    });
     let results = messages.iter().zip(brought).zip(decoded);
     results
         .map(|((message, brought), decoded)| {
@@ -135,60 +131,37 @@ impl Brought {
     }
 }
 
-/// A message on its way through the codec.
-struct Opened<'a, T> {
-    index: usize,
-    plan: Plan,
-    mask: Option<Mask>,
-    target: &'a mut [T],
-    /// The payload after the mask: scales, then streams.
-    words: &'a [u64],
-    fitted: bool,
+/// Decodes a message here.
+///
+/// # Safety
+/// As [`decode`].
+unsafe fn decode_here(message: &Decode, threads: usize) -> bool {
+    // SAFETY: the caller's promise, handed on; the types are those that are named.
+    unsafe {
+        match message.item {
+            Item::Float(Element::F32) => decode_floats::<f32>(message, threads).is_some(),
+            Item::Float(Element::F64) => decode_floats::<f64>(message, threads).is_some(),
+            Item::Word(width) => decode_words(message, width.into()),
+        }
+    }
 }
 
 /// # Safety
-/// As [`decode`]; `T` must be the type that `element` names.
-unsafe fn decode_elements<T: Float>(
-    messages: &[Decode],
-    element: Element,
-    threads: usize,
-    decoded: &mut [Option<bool>],
-) {
-    let mut opened: Vec<Opened<T>> = Vec::new();
-    for (index, message) in messages.iter().enumerate() {
-        if message.item == Item::Float(element) && decoded[index].is_none() {
-            // SAFETY: the caller promised `count` writable, aligned values of this type.
-            let target = unsafe {
-                std::slice::from_raw_parts_mut(message.values.cast::<T>(), message.count)
-            };
-            opened.extend(open(index, message, target));
-        }
-    }
-    for message in &opened {
-        decoded[message.index] = Some(true);
-    }
-    read(&mut opened, threads, decoded);
-    for message in &mut opened {
-        if let Some(fields) = message
-            .plan
-            .fields
-            .as_ref()
-            .filter(|_| decoded[message.index] == Some(true))
-        {
-            scale::undo(message.target, fields, message.words);
-        }
-        if let Some(mask) = &message.mask {
-            mask.restore(message.target);
-        }
-    }
+/// As [`decode`]; the message must be one of words of this width.
+unsafe fn decode_words(message: &Decode, width: usize) -> bool {
+    // SAFETY: the caller promised room for that many bytes, which is referred to by nothing else.
+    let target = unsafe { std::slice::from_raw_parts_mut(message.values, message.count * width) };
+    words::decode(message.payload, width, target)
 }
 
 /// `None` where the payload cannot be what the message says.
-fn open<'a, T: Float>(
-    index: usize,
-    message: &Decode<'a>,
-    target: &'a mut [T],
-) -> Option<Opened<'a, T>> {
+///
+/// # Safety
+/// As [`decode`]; `T` must be the type of the message's values.
+unsafe fn decode_floats<T: Float>(message: &Decode, threads: usize) -> Option<()> {
+    // SAFETY: the caller promised `count` writable, aligned values of this type, which nothing else refers to.
+    let target =
+        unsafe { std::slice::from_raw_parts_mut(message.values.cast::<T>(), message.count) };
     let mut words = message.payload;
     let mut mask = None;
     if message.masked {
@@ -196,13 +169,27 @@ fn open<'a, T: Float>(
         mask = Some(found);
         words = &words[length..];
     }
+    let plan = plan::<T>(message, words.len())?;
+    let streams = words.get(plan.scale_words()..)?;
+    read(&plan, message.fitted, streams, target, threads).then_some(())?;
+    if let Some(fields) = &plan.fields {
+        scale::undo(target, fields, words);
+    }
+    if let Some(mask) = &mask {
+        mask.restore(target);
+    }
+    Some(())
+}
+
+/// How a message was coded whose payload has so many words after the mask.
+fn plan<T: Float>(message: &Decode, words: usize) -> Option<Plan> {
     // Bits that are not shared out evenly are as many as the sender says. Without axes, the room decides how a
     // flat message is folded.
     let is_free = message.fitted && !message.axes.is_empty();
     let room = if is_free || message.coding == Coding::Lossless {
         Boxes::UNLIMITED
     } else {
-        words.len()
+        words
     };
     let Decode {
         coding,
@@ -210,43 +197,22 @@ fn open<'a, T: Float>(
         axes,
         ..
     } = *message;
-    let plan = Plan::new(coding, T::ELEMENT, count, axes, room)?;
-    Some(Opened {
-        index,
-        plan,
-        mask,
-        target,
-        words,
-        fitted: message.fitted,
-    })
+    Plan::new(coding, T::ELEMENT, count, axes, room)
 }
 
-fn read<T: Float>(opened: &mut [Opened<T>], threads: usize, decoded: &mut [Option<bool>]) {
-    let (mut jobs, mut owners) = (Vec::new(), Vec::new());
-    for message in opened.iter_mut() {
-        let Some(words) = message.words.get(message.plan.scale_words()..) else {
-            decoded[message.index] = Some(false);
-            continue;
-        };
-        match message.plan.coding {
-            Coding::Zfp => {
-                let boxes = zfp_jobs(&message.plan, message.fitted, words, message.target);
-                decoded[message.index] = Some(!boxes.is_empty());
-                owners.extend(std::iter::repeat_n(message.index, boxes.len()));
-                jobs.extend(boxes);
-            }
-            Coding::Fp16 => decoded[message.index] = Some(cast::from_f16(words, message.target)),
-            Coding::Bf16 => decoded[message.index] = Some(cast::from_bf16(words, message.target)),
-            Coding::Lossless => {
-                let done = lossless::decode(&message.plan.boxes, words, message.target);
-                decoded[message.index] = Some(done);
-            }
-        }
-    }
-    // SAFETY: targets are disjoint boxes of slices that `opened` borrows, streams are parts of payloads.
-    let done = unsafe { zfp::decode(&jobs, threads) };
-    for (owner, done) in owners.into_iter().zip(done) {
-        decoded[owner] = decoded[owner].map(|before| before && done);
+/// Streams → values, scales and mask aside.
+fn read<T: Float>(
+    plan: &Plan,
+    fitted: bool,
+    words: &[u64],
+    target: &mut [T],
+    threads: usize,
+) -> bool {
+    match plan.coding {
+        Coding::Zfp => decode_streams(plan, fitted, words, target, threads),
+        Coding::Fp16 => cast::from_f16(words, target),
+        Coding::Bf16 => cast::from_bf16(words, target),
+        Coding::Lossless => lossless::decode(&plan.boxes, words, target),
     }
 }
 
@@ -270,9 +236,16 @@ fn zfp_jobs<T: Float>(
     unsafe { boxes.decode_jobs(target.as_mut_ptr(), &streams, &words[head..]) }
 }
 
-/// The values of one message as the codec gives them, scales and mask aside.
-pub fn decode_streams<T: Float>(plan: &Plan, fitted: bool, words: &[u64], target: &mut [T]) {
+/// The values of one ZFP message as the codec gives them, scales and mask aside.
+pub fn decode_streams<T: Float>(
+    plan: &Plan,
+    fitted: bool,
+    words: &[u64],
+    target: &mut [T],
+    threads: usize,
+) -> bool {
     let jobs = zfp_jobs(plan, fitted, words, target);
     // SAFETY: the boxes of a message are disjoint parts of the target.
-    unsafe { zfp::decode(&jobs, 1) };
+    let done = unsafe { zfp::decode(&jobs, threads) };
+    !done.is_empty() && done.into_iter().all(|done| done)
 }

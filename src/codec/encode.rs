@@ -9,6 +9,7 @@ use super::mask::Mask;
 use super::plan::Plan;
 use super::quality::Tally;
 use super::scale::Scales;
+use super::share::share_out;
 use super::survey::{self, Survey, spread};
 use super::{Coding, Element, Item, Memory, Place, cast, cuda, fit, lossless, scale, words, zfp};
 use crate::layout::Axes;
@@ -28,6 +29,9 @@ pub struct Encode<'a> {
     /// Where a GPU that codes the message is to put the payload, instead.
     pub on_device: Option<u64>,
 }
+
+// SAFETY: nothing is done with the values but by `encode`, whose caller promises that they can be read.
+unsafe impl Send for Encode<'_> {}
 
 /// How the bits of a ZFP message are shared out over its blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,15 +131,15 @@ impl Guard {
     }
 }
 
-/// Codes every message: on a GPU what is to be coded there and can be, the rest on up to `threads` threads. Where `measure` says so for its index, or there is a
-/// guard, the error of a message is measured.
+/// Codes every message: on a GPU what is to be coded there and can be, the rest on up to `threads` threads. Where
+/// `measure` says so for its index, or there is a guard, the error of a message is measured.
 ///
 /// # Safety
 /// For each message, `values` must be readable and aligned as [`Encode`] says.
 pub unsafe fn encode(
     messages: &mut [Encode],
     guard: Guard,
-    measure: impl Fn(usize) -> bool + Copy,
+    measure: impl Fn(usize) -> bool + Copy + Sync,
     threads: usize,
 ) -> Vec<Result<Encoded, Refusal>> {
     let mut outcomes = vec![None; messages.len()];
@@ -143,34 +147,18 @@ pub unsafe fn encode(
     unsafe { cuda::encode(messages, guard, measure, &mut outcomes) };
     // SAFETY: the caller's promise; the copies live as long as the messages are looked at.
     let copies = unsafe { bring(messages, &mut outcomes) };
-    // SAFETY: as above; each call takes the messages of its element only.
-    unsafe {
-        encode_elements::<f32>(
-            messages,
-            Element::F32,
-            guard,
-            measure,
-            threads,
-            &mut outcomes,
-        );
-        encode_elements::<f64>(
-            messages,
-            Element::F64,
-            guard,
-            measure,
-            threads,
-            &mut outcomes,
-        );
-    }
-    for (message, outcome) in messages.iter_mut().zip(&mut outcomes) {
-        if let (Item::Word(width), None) = (message.item, &outcome) {
-            // SAFETY: the caller promised that many readable bytes.
-            let bytes = unsafe {
-                std::slice::from_raw_parts(message.values, message.count * usize::from(width))
-            };
-            *outcome = Some(encode_words(bytes, width, message.payload));
-        }
-    }
+    let left = messages.iter_mut().zip(&mut outcomes).enumerate();
+    let left: Vec<_> = left.filter(|(_, (_, outcome))| outcome.is_none()).collect();
+    let values = |(_, (message, _)): &(usize, (&mut Encode, &mut Outcome))| message.count;
+    share_out(
+        left,
+        values,
+        threads,
+        |(index, (message, outcome)), threads| {
+            // SAFETY: as above.
+            *outcome = Some(unsafe { encode_here(message, guard, measure(index), threads) });
+        },
+    );
     drop(copies);
     outcomes
         .into_iter()
@@ -206,8 +194,32 @@ unsafe fn bring(messages: &mut [Encode], outcomes: &mut [Outcome]) -> Vec<Vec<u6
     copies
 }
 
-fn encode_words(bytes: &[u8], width: u8, payload: &mut [u64]) -> Result<Encoded, Refusal> {
-    let words = words::encode(bytes, width.into(), payload).ok_or(Refusal::NoGain)?;
+/// Codes a message here.
+///
+/// # Safety
+/// As [`encode`].
+unsafe fn encode_here(
+    message: &mut Encode,
+    guard: Guard,
+    measure: bool,
+    threads: usize,
+) -> Result<Encoded, Refusal> {
+    // SAFETY: the caller's promise, handed on; the types are those that are named.
+    unsafe {
+        match message.item {
+            Item::Float(Element::F32) => encode_floats::<f32>(message, guard, measure, threads),
+            Item::Float(Element::F64) => encode_floats::<f64>(message, guard, measure, threads),
+            Item::Word(width) => encode_words(message, width.into()),
+        }
+    }
+}
+
+/// # Safety
+/// As [`encode`]; the message must be one of words of this width.
+unsafe fn encode_words(message: &mut Encode, width: usize) -> Result<Encoded, Refusal> {
+    // SAFETY: the caller promised that many readable bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(message.values, message.count * width) };
+    let words = words::encode(bytes, width, message.payload).ok_or(Refusal::NoGain)?;
     Ok(Encoded {
         words,
         masked: false,
@@ -220,7 +232,6 @@ fn encode_words(bytes: &[u8], width: u8, payload: &mut [u64]) -> Result<Encoded,
 
 /// A message on its way through the codec.
 struct Prepared<'a, T: Float> {
-    index: usize,
     plan: Plan,
     masked: bool,
     flat: bool,
@@ -239,50 +250,32 @@ struct Prepared<'a, T: Float> {
 }
 
 /// # Safety
-/// As [`encode`]; `T` must be the type that `element` names.
-unsafe fn encode_elements<T: Float>(
-    messages: &mut [Encode],
-    element: Element,
+/// As [`encode`]; `T` must be the type of the message's values.
+unsafe fn encode_floats<T: Float>(
+    message: &mut Encode,
     guard: Guard,
-    measure: impl Fn(usize) -> bool,
+    measure: bool,
     threads: usize,
-    outcomes: &mut [Outcome],
-) {
-    let mut prepared: Vec<Prepared<T>> = Vec::new();
-    for (index, message) in messages.iter_mut().enumerate() {
-        if message.item != Item::Float(element) || outcomes[index].is_some() {
-            continue;
-        }
-        // SAFETY: the caller promised `count` readable, aligned values of this type.
-        let values =
-            unsafe { std::slice::from_raw_parts(message.values.cast::<T>(), message.count) };
-        match prepare(index, message, values, guard) {
-            Ok(message) => prepared.push(message),
-            Err(refusal) => outcomes[index] = Some(Err(refusal)),
-        }
-    }
-    let coded = code(&mut prepared, threads);
-    for (message, coded) in prepared.iter_mut().zip(coded) {
-        let outcome = coded.and_then(|()| {
-            let measured = guard.error.is_some() || measure(message.index);
-            let error = measured.then(|| sample_error(message));
-            error.map_or(Ok(()), |error| guard.check(error))?;
-            Ok(Encoded {
-                words: message.words.0 + message.words.1,
-                masked: message.masked,
-                flat: message.flat,
-                exponent: message.bound.map(|bound| bound.exponent),
-                error,
-                coder: Coder::Cpu,
-            })
-        });
-        outcomes[message.index] = Some(outcome);
-    }
+) -> Result<Encoded, Refusal> {
+    // SAFETY: the caller promised `count` readable, aligned values of this type.
+    let values = unsafe { std::slice::from_raw_parts(message.values.cast::<T>(), message.count) };
+    let mut message = prepare(message, values, guard)?;
+    code(&mut message, threads)?;
+    let is_measured = guard.error.is_some() || measure;
+    let error = is_measured.then(|| sample_error(&mut message));
+    error.map_or(Ok(()), |error| guard.check(error))?;
+    Ok(Encoded {
+        words: message.words.0 + message.words.1,
+        masked: message.masked,
+        flat: message.flat,
+        exponent: message.bound.map(|bound| bound.exponent),
+        error,
+        coder: Coder::Cpu,
+    })
 }
 
 /// Writes mask and scales into the payload, and makes what the codec is to see.
 fn prepare<'a, T: Float>(
-    index: usize,
     message: &'a mut Encode,
     values: &'a [T],
     guard: Guard,
@@ -342,7 +335,6 @@ fn prepare<'a, T: Float>(
         scales = Some(Scales::read(fields, scale_words));
     }
     Ok(Prepared {
-        index,
         plan,
         peak: survey.peak(),
         masked: mask.is_some(),
@@ -356,53 +348,45 @@ fn prepare<'a, T: Float>(
     })
 }
 
-/// Fills the streams; for each message, why it could not be coded.
-fn code<T: Float>(prepared: &mut [Prepared<T>], threads: usize) -> Vec<Result<(), Refusal>> {
-    let mut coded = vec![Ok(()); prepared.len()];
-    let (mut jobs, mut owners) = (Vec::new(), Vec::new());
-    for (owner, message) in prepared.iter_mut().enumerate() {
-        let cast = |done: bool| done.then_some(()).ok_or(Refusal::Uncodable);
-        coded[owner] = match message.plan.coding {
-            Coding::Zfp => match fit(message) {
-                Some(fitted) => fitted,
-                None => {
-                    let (source, boxes) = (message.source.as_ptr(), &message.plan.boxes);
-                    let streams = &mut *message.streams;
-                    // SAFETY: the source holds all values of the message.
-                    let boxes = unsafe { boxes.encode_jobs(source, &boxes.even(), streams) };
-                    owners.extend(std::iter::repeat_n(owner, boxes.len()));
-                    let is_there = !boxes.is_empty();
-                    jobs.extend(boxes);
-                    cast(is_there)
-                }
-            },
-            Coding::Fp16 => cast(cast::to_f16(&message.source, message.streams)),
-            Coding::Bf16 => cast(cast::to_bf16(&message.source, message.streams)),
-            Coding::Lossless => exactly(message),
-        };
+/// Fills the streams.
+fn code<T: Float>(message: &mut Prepared<T>, threads: usize) -> Result<(), Refusal> {
+    let cast = |done: bool| done.then_some(()).ok_or(Refusal::Uncodable);
+    match (message.plan.coding, message.bits) {
+        (Coding::Zfp, Bits::Even) => evenly(message, threads),
+        (Coding::Zfp, Bits::Fitted(hint)) => fitted(message, hint, threads),
+        (Coding::Zfp, Bits::Bounded(tolerance)) => bound(message, tolerance, threads),
+        (Coding::Fp16, _) => cast(cast::to_f16(&message.source, message.streams)),
+        (Coding::Bf16, _) => cast(cast::to_bf16(&message.source, message.streams)),
+        (Coding::Lossless, _) => exactly(message),
     }
-    // SAFETY: sources and streams are borrowed by `prepared`; boxes of a message have streams of their own.
-    let done = unsafe { zfp::encode(&jobs, threads) };
-    for (owner, done) in owners.into_iter().zip(done) {
-        if done.overflow || done.nonfinite_blocks > 0 {
-            coded[owner] = Err(Refusal::Uncodable);
-        }
-    }
-    coded
 }
 
-/// Codes a message by an error bound, where it has one or one is found; `None` where its bits are to be shared
-/// out evenly.
-fn fit<T: Float>(message: &mut Prepared<T>) -> Option<Result<(), Refusal>> {
-    match message.bits {
-        Bits::Even => None,
-        Bits::Bounded(tolerance) => Some(bound(message, tolerance)),
-        Bits::Fitted(hint) => {
-            let boxes = &message.plan.boxes;
-            let exponent = fit::encode(boxes, &message.source, hint, message.streams)?;
+/// Codes a message with as many bits for each block.
+fn evenly<T: Float>(message: &mut Prepared<T>, threads: usize) -> Result<(), Refusal> {
+    let boxes = &message.plan.boxes;
+    // SAFETY: the source holds all values of the message.
+    let jobs =
+        unsafe { boxes.encode_jobs(message.source.as_ptr(), &boxes.even(), message.streams) };
+    // SAFETY: source and streams are borrowed by the message; boxes have streams of their own.
+    let done = unsafe { zfp::encode(&jobs, threads) };
+    let is_whole = |done: &zfp::Encoded| !done.overflow && done.nonfinite_blocks == 0;
+    let is_coded = !done.is_empty() && done.iter().all(is_whole);
+    is_coded.then_some(()).ok_or(Refusal::Uncodable)
+}
+
+/// Codes a message with the smallest error bound for which it fits, if there is one.
+fn fitted<T: Float>(
+    message: &mut Prepared<T>,
+    hint: Option<i16>,
+    threads: usize,
+) -> Result<(), Refusal> {
+    let boxes = &message.plan.boxes;
+    match fit::encode(boxes, &message.source, hint, message.streams, threads) {
+        Some(exponent) => {
             message.bound = Some(Bound::of_exponent(exponent));
-            Some(Ok(()))
+            Ok(())
         }
+        None => evenly(message, threads),
     }
 }
 
@@ -415,7 +399,11 @@ fn exactly<T: Float>(message: &mut Prepared<T>) -> Result<(), Refusal> {
 }
 
 /// Codes a message with errors of at most `tolerance`.
-fn bound<T: Float>(message: &mut Prepared<T>, tolerance: f64) -> Result<(), Refusal> {
+fn bound<T: Float>(
+    message: &mut Prepared<T>,
+    tolerance: f64,
+    threads: usize,
+) -> Result<(), Refusal> {
     let (boxes, source) = (&message.plan.boxes, &*message.source);
     // Fill values are no longer there.
     let peak = if message.masked {
@@ -424,7 +412,7 @@ fn bound<T: Float>(message: &mut Prepared<T>, tolerance: f64) -> Result<(), Refu
         message.peak
     };
     let (bound, is_certain) = Bound::of_tolerance::<T>(tolerance, boxes.dims(), peak);
-    let words = fit::encode_bounded(boxes, source, bound, message.streams);
+    let words = fit::encode_bounded(boxes, source, bound, message.streams, threads);
     message.words.1 = words.ok_or(Refusal::NoGain)?;
     message.bound = Some(bound);
     if is_certain {
@@ -432,7 +420,7 @@ fn bound<T: Float>(message: &mut Prepared<T>, tolerance: f64) -> Result<(), Refu
     }
     let mut back = vec![T::default(); source.len()];
     let words = &message.streams[..message.words.1];
-    decode_streams(&message.plan, true, words, &mut back);
+    decode_streams(&message.plan, true, words, &mut back, threads);
     let keeps = |(&value, &back): (&T, &T)| (value.into() - back.into()).abs() <= tolerance;
     if source.iter().zip(&back).all(keeps) {
         Ok(())
@@ -448,14 +436,18 @@ const BLOCK_SAMPLE: usize = 128;
 /// The relative error of a message that was just coded. With a field axis, the larger one of the values as
 /// they are and of the scaled ones, among which every field counts alike.
 fn sample_error<T: Float>(message: &mut Prepared<T>) -> f64 {
-    let mut tally = Tally::default();
     let through = match message.plan.coding {
         Coding::Zfp => return sample_blocks(message),
         Coding::Fp16 => cast::through_f16,
         Coding::Bf16 => cast::through_bf16,
         Coding::Lossless => return 0.0,
     };
-    spread(&message.source, CAST_SAMPLE).for_each(|value| tally.add(value, through(value)));
+    let sample: Vec<T> = spread(&message.source, CAST_SAMPLE).collect();
+    let Some(back) = through(&sample) else {
+        return f64::INFINITY;
+    };
+    let mut tally = Tally::default();
+    tally.add(&sample, &back);
     tally.error_of_message(message.source.len(), message.peak)
 }
 
@@ -480,14 +472,18 @@ fn sample_blocks<T: Float>(message: &mut Prepared<T>) -> f64 {
     for job in jobs {
         // SAFETY: the box begins within the source.
         let first = unsafe { job.source.offset_from(source) };
-        let visit = |offset: isize, value: f64, back: f64| {
-            as_coded.add_scaled(value, back, 1.0);
-            if let Some(scales) = &message.scales {
-                as_given.add_scaled(value, back, scales.at((first + offset) as usize));
+        let visit = |row: zfp::Row<T>| {
+            as_coded.add(row.values, row.decoded);
+            let Some(scales) = &message.scales else {
+                return;
+            };
+            for (offset, value, back) in row.values() {
+                let scale = scales.at((first + offset) as usize);
+                as_given.add_scaled(value.into(), back.into(), scale);
             }
         };
         // SAFETY: the job's values and its stream are borrowed by the message.
-        unsafe { zfp::sample_values(&job, every, visit) };
+        unsafe { zfp::sample_rows(&job, every, visit) };
     }
     let as_given = match Tally::tells(message.peak) {
         true => as_given.error(),

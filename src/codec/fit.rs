@@ -12,6 +12,7 @@ use super::bound::Bound;
 use super::boxes::{Boxes, Streams};
 use super::float::Float;
 use super::scale::exponent_of;
+use super::survey::Survey;
 use super::zfp::{self, Grid, SEGMENTS, Segments, Value};
 use std::cell::Cell;
 
@@ -27,13 +28,14 @@ pub fn encode<T: Float>(
     values: &[T],
     hint: Option<i16>,
     room: &mut [u64],
+    threads: usize,
 ) -> Option<i16> {
     let peak = exponent_of(peak(values));
     let bits_per_value = (room.len() * 64 / values.len().max(1)).min(64) as i16;
     let first = hint
         .unwrap_or(peak - bits_per_value)
         .clamp(peak - FINEST, peak + 1);
-    let left = try_bound(boxes, values, Bound::of_exponent(first), room);
+    let left = try_bound(boxes, values, Bound::of_exponent(first), room, threads);
     let waste = |words: usize| words as f64 * 64.0 / values.len() as f64;
     if hint.is_some() && left.is_some_and(|left| waste(left) < WASTE) {
         return Some(first);
@@ -41,7 +43,7 @@ pub fn encode<T: Float>(
     let last_tried = Cell::new(first);
     let mut fits = |exponent| {
         last_tried.set(exponent);
-        try_bound(boxes, values, Bound::of_exponent(exponent), room).is_some()
+        try_bound(boxes, values, Bound::of_exponent(exponent), room, threads).is_some()
     };
     let found = if left.is_some() {
         smallest_below(first, peak - FINEST, &mut fits)
@@ -50,7 +52,7 @@ pub fn encode<T: Float>(
     };
     // One that did not fit may have overwritten it since.
     let is_there = last_tried.get() == found
-        || try_bound(boxes, values, Bound::of_exponent(found), room).is_some();
+        || try_bound(boxes, values, Bound::of_exponent(found), room, threads).is_some();
     is_there.then_some(found)
 }
 
@@ -60,8 +62,9 @@ pub fn encode_bounded<T: Float>(
     values: &[T],
     bound: Bound,
     room: &mut [u64],
+    threads: usize,
 ) -> Option<usize> {
-    try_bound(boxes, values, bound, room).map(|left| room.len() - left)
+    try_bound(boxes, values, bound, room, threads).map(|left| room.len() - left)
 }
 
 /// The smallest exponent from `lowest` on that fits, when `good` does.
@@ -105,11 +108,9 @@ fn bisect(mut bad: i16, mut good: i16, fits: &mut impl FnMut(i16) -> bool) -> i1
     good
 }
 
-/// The largest magnitude.
+/// The largest magnitude of finite values.
 pub fn peak<T: Float>(values: &[T]) -> f64 {
-    values
-        .iter()
-        .fold(0f64, |peak, &value| peak.max(value.into().abs()))
+    Survey::of(values).map_or(0.0, |survey| survey.peak())
 }
 
 /// Codes the values with a bound. Returns the words that are left; `None` where
@@ -119,6 +120,7 @@ fn try_bound<T: Float>(
     values: &[T],
     bound: Bound,
     room: &mut [u64],
+    threads: usize,
 ) -> Option<usize> {
     let (head, mut rest) = room.split_at_mut_checked(head_words::<T>(boxes))?;
     let (exponent, head) = head.split_first_mut()?;
@@ -130,7 +132,7 @@ fn try_bound<T: Float>(
         let mut job = unsafe { boxes.encode_job(index, values.as_ptr(), bound.mode()) };
         (job.stream, job.words) = (rest.as_mut_ptr(), rest.len());
         // SAFETY: the job reads `values` and writes to `rest`.
-        let (done, segments) = unsafe { zfp::encode_in_segments(&job) };
+        let (done, segments) = unsafe { zfp::encode_in_segments(&job, threads) };
         if done.overflow || done.nonfinite_blocks > 0 {
             return None;
         }
@@ -211,19 +213,20 @@ mod tests {
         let axes = Layout::parse("2c,20,*").unwrap().resolve(8000).unwrap();
         let boxes = Boxes::new(Element::F32, 8000, &axes, 1000).unwrap();
         let mut room = vec![0; 1000];
-        let exponent = encode(&boxes, &values, None, &mut room).unwrap();
+        let exponent = encode(&boxes, &values, None, &mut room, 1).unwrap();
         let fits = |exponent| {
             try_bound(
                 &boxes,
                 &values,
                 Bound::of_exponent(exponent),
                 &mut room.clone(),
+                1,
             )
             .is_some()
         };
         assert!(fits(exponent) && !fits(exponent - 1));
         for hint in [exponent, exponent - 3, exponent + 9, 1000, -1000] {
-            let found = encode(&boxes, &values, Some(hint), &mut room).unwrap();
+            let found = encode(&boxes, &values, Some(hint), &mut room, 1).unwrap();
             assert_eq!(found, exponent, "from {hint}");
         }
 
@@ -247,7 +250,7 @@ mod tests {
     fn a_message_that_never_fits_is_given_up() {
         let values: Vec<f32> = (0..4000).map(|i| (i as f32).sin()).collect();
         let boxes = Boxes::new(Element::F32, 4000, &vec![], 600).unwrap();
-        assert_eq!(encode(&boxes, &values, None, &mut [0; 2]), None);
+        assert_eq!(encode(&boxes, &values, None, &mut [0; 2], 1), None);
     }
 
     #[test]

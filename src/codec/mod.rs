@@ -1,7 +1,7 @@
 //! Floats ↔ bytes. Nothing below this folder knows of MPI.
 //!
-//! A collective hands over all its messages at once: one pass of the thread pool, later one launch on a
-//! GPU, codes them all. The payload of a message is, in this order: the mask (where there is one), the
+//! A collective hands over all its messages at once: they are shared out over threads, or one launch on a GPU codes
+//! them all. The payload of a message is, in this order: the mask (where there is one), the
 //! scales of the field axis (where there is one), and the ZFP streams, 16-bit floats or lossless chunks.
 
 mod bound;
@@ -13,6 +13,7 @@ mod element;
 mod encode;
 mod fit;
 mod float;
+mod helpers;
 mod lies;
 mod lossless;
 mod mask;
@@ -21,6 +22,7 @@ mod plan;
 mod quality;
 mod round_trip;
 mod scale;
+mod share;
 mod speed;
 mod survey;
 mod trial;
@@ -31,13 +33,13 @@ pub use decode::{Decode, decode};
 pub use element::{Element, Item};
 pub use encode::{Bits, Coder, Encode, Encoded, Guard, Refusal, encode};
 pub use float::Float;
+pub use helpers::cores_of_helpers;
 pub use mask::{fill_values, without_fill_values};
 pub use memory::{Memory, Place};
 pub use quality::ErrorSample;
 pub use round_trip::{Returned, round_trip};
 pub use speed::speed;
 pub use trial::{Goal, Window, focus, magnitude_spread, roughness, trial};
-pub use zfp::cores_of_helpers;
 
 /// How the payload of a message was coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

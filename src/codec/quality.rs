@@ -6,9 +6,12 @@ use super::float::Float;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     values: usize,
-    difference: f64,
-    norm: f64,
+    /// In several sums each, of which none waits for another.
+    difference: [f64; SUMS],
+    norm: [f64; SUMS],
 }
+
+const SUMS: usize = 4;
 
 impl Tally {
     /// Whether squares tell values of up to `peak` from zero.
@@ -20,21 +23,36 @@ impl Tally {
     pub fn of_sums(values: usize, difference: f64, norm: f64) -> Self {
         Self {
             values,
-            difference,
-            norm,
+            difference: [difference, 0.0, 0.0, 0.0],
+            norm: [norm, 0.0, 0.0, 0.0],
         }
     }
 
-    pub fn add<T: Float>(&mut self, value: T, back: T) {
-        self.add_scaled(value.into(), back.into(), 1.0);
+    /// Adds values, of which one after the other came back as `back`.
+    pub fn add<T: Float>(&mut self, values: &[T], back: &[T]) {
+        let (fours, rest) = values.as_chunks::<SUMS>();
+        let (back_fours, back_rest) = back.as_chunks::<SUMS>();
+        for (values, back) in fours.iter().zip(back_fours) {
+            let (mut difference, mut norm) = (self.difference, self.norm);
+            for i in 0..SUMS {
+                let (value, back): (f64, f64) = (values[i].into(), back[i].into());
+                difference[i] += (value - back) * (value - back);
+                norm[i] += value * value;
+            }
+            (self.difference, self.norm) = (difference, norm);
+        }
+        self.values += SUMS * fours.len();
+        for (&value, &back) in rest.iter().zip(back_rest) {
+            self.add_scaled(value.into(), back.into(), 1.0);
+        }
     }
 
     /// Adds a value that was multiplied by a scale before it was coded, as it was before that.
     pub fn add_scaled(&mut self, value: f64, back: f64, scale: f64) {
         let (value, back) = (value * scale, back * scale);
         self.values += 1;
-        self.difference += (value - back) * (value - back);
-        self.norm += value * value;
+        self.difference[0] += (value - back) * (value - back);
+        self.norm[0] += value * value;
     }
 
     /// The relative error of the values that were added.
@@ -50,14 +68,15 @@ impl Tally {
     }
 
     fn error_against(&self, least_norm: f64) -> f64 {
-        let norm = self.norm.max(least_norm);
+        let norm = self.norm.iter().sum::<f64>().max(least_norm);
+        let difference: f64 = self.difference.iter().sum();
         // Zeros that came back as zeros have no error; anything else in their place is all error. So it is where
         // squares exceed the numbers there are, since nobody knows then.
-        let is_known = norm > 0.0 && norm.is_finite() && self.difference.is_finite();
-        match (self.difference == 0.0, is_known) {
+        let is_known = norm > 0.0 && norm.is_finite() && difference.is_finite();
+        match (difference == 0.0, is_known) {
             (true, _) => 0.0,
             (false, false) => f64::INFINITY,
-            (false, true) => (self.difference / norm).sqrt(),
+            (false, true) => (difference / norm).sqrt(),
         }
     }
 }
@@ -100,7 +119,7 @@ mod tests {
     fn an_error_that_cannot_be_told_is_none_to_pass() {
         let error = |value: f64, back: f64| {
             let mut tally = Tally::default();
-            tally.add(value, back);
+            tally.add(&[value], &[back]);
             tally.error()
         };
         assert_eq!(error(2.0, 1.0), 0.5);

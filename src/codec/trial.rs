@@ -123,7 +123,7 @@ unsafe fn try_elements<T: Float>(
         .map(|fields| scale::apply(&values, fields, scales));
     let source = scaled.as_deref().unwrap_or(&values);
     if fitted {
-        fit::encode(&plan.boxes, source, None, streams)?;
+        fit::encode(&plan.boxes, source, None, streams, 1)?;
     } else {
         // SAFETY: the source holds all values of the window.
         let jobs = unsafe {
@@ -134,7 +134,7 @@ unsafe fn try_elements<T: Float>(
         unsafe { zfp::encode(&jobs, 1) };
     }
     let mut back = vec![T::default(); values.len()];
-    decode::decode_streams(&plan, fitted, streams, &mut back);
+    decode::decode_streams(&plan, fitted, streams, &mut back, 1);
     if let Some(fields) = &plan.fields {
         scale::undo(&mut back, fields, scales);
     }
@@ -157,7 +157,7 @@ fn words_along<T: Float>(values: &[T], axes: &Axes, goal: Goal) -> Option<usize>
         Goal::Tolerance(tolerance) => {
             let peak = fit::peak(values);
             let (bound, _) = Bound::of_tolerance::<T>(tolerance, boxes.dims(), peak);
-            fit::encode_bounded(&boxes, values, bound, &mut room)
+            fit::encode_bounded(&boxes, values, bound, &mut room, 1)
         }
         _ => lossless::encode(&boxes, values, &mut room),
     }

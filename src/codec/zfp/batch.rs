@@ -7,16 +7,16 @@
 
 use super::arch::Kind;
 use super::bits::BitWriter;
-use super::helpers;
 use super::range::{DecodeTask, EncodeTask, Limits};
 use super::segments::{SEGMENTS, Segments, longest_block};
+use super::spare;
 use super::{DecodeJob, EncodeJob, Encoded, Grid, Mode, Value, stream_words};
+use crate::codec::helpers;
+use crate::codec::share;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Values in a piece, about: enough to outweigh its hand-over, few enough to share out evenly.
-const PIECE_VALUES: usize = 1 << 15;
+const PIECE_VALUES: usize = share::WORTH_A_THREAD;
 
 /// Some blocks of one job.
 struct Piece {
@@ -24,10 +24,12 @@ struct Piece {
     blocks: Range<usize>,
 }
 
-/// As many of `threads` as have a piece each to work on. Fewer values are coded before another thread has begun.
+/// As many of `threads` as are worth it.
 fn useful<'a>(threads: usize, grids: impl Iterator<Item = &'a Grid>) -> usize {
-    let values: usize = grids.map(|grid| grid.blocks() << (2 * grid.dims)).sum();
-    threads.min(values / PIECE_VALUES).max(1)
+    share::useful(
+        threads,
+        grids.map(|grid| grid.blocks() << (2 * grid.dims)).sum(),
+    )
 }
 
 /// A job's pieces: one if there is only one thread, else about [`PIECE_VALUES`] values each, starting on
@@ -44,33 +46,6 @@ fn cut(job: usize, grid: &Grid, mode: Mode, threads: usize) -> impl Iterator<Ite
         job,
         blocks: start..blocks.min(start + size),
     })
-}
-
-/// Does every piece, on up to `threads` threads, this one among them, and returns what each came to. A
-/// thread that cannot be had is done without.
-fn run<P: Sync, R: Send>(pieces: &[P], threads: usize, work: impl Fn(&P) -> R + Sync) -> Vec<R> {
-    if threads <= 1 || pieces.len() <= 1 {
-        return pieces.iter().map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(pieces.len()));
-    let take = || {
-        let mut mine = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(piece) = pieces.get(index) else {
-                break;
-            };
-            mine.push((index, work(piece)));
-        }
-        done.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .append(&mut mine);
-    };
-    helpers::together(threads.min(pieces.len()) - 1, &take);
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_unstable_by_key(|&(index, _)| index);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Jobs that threads may share.
@@ -121,7 +96,7 @@ pub unsafe fn encode<T: Value>(arch: Kind, jobs: &[EncodeJob<T>], threads: usize
         .collect();
     let shared = Shared(jobs);
     // SAFETY: the caller's promise, handed on.
-    let coded = run(&pieces, threads, |piece| unsafe {
+    let coded = helpers::each(&pieces, threads, |piece| unsafe {
         encode_piece(arch, shared.job(piece.job), piece)
     });
     let mut coded = pieces.iter().zip(coded).peekable();
@@ -179,15 +154,34 @@ unsafe fn encode_piece<T: Value>(arch: Kind, job: &EncodeJob<T>, piece: &Piece) 
         };
     }
     let longest = longest_block::<T>(job.grid.dims);
-    let mut words = vec![0; (piece.blocks.len() * longest).div_ceil(64)];
+    let most = (piece.blocks.len() * longest).div_ceil(64).min(job.words);
+    // Few pieces need more than twice their share of the stream.
+    let share = job.words * piece.blocks.len() / job.grid.blocks();
+    let few = (2 * share + longest).min(most);
+    // SAFETY: the caller's promise, handed on.
+    let coded = unsafe { encode_apart(arch, &task, few) };
+    match coded.words {
+        // SAFETY: as above.
+        None if few < most => unsafe { encode_apart(arch, &task, most) },
+        _ => coded,
+    }
+}
+
+/// Encodes blocks into so many words of their own.
+///
+/// # Safety
+/// As [`super::encode`].
+unsafe fn encode_apart<T: Value>(arch: Kind, task: &EncodeTask<T>, words: usize) -> Coded {
+    let mut words = spare::take(words);
     let mut writer = BitWriter::new(&mut words);
     // SAFETY: the caller's promise, handed on.
-    let nonfinite = unsafe { arch.encode(&task, &mut writer) };
+    let nonfinite = unsafe { arch.encode(task, &mut writer) };
     let bits = writer.position();
+    let written = writer.finish();
     Coded {
         nonfinite,
-        words: writer.finish(),
-        apart: Some((bits, words)),
+        words: written,
+        apart: written.map(|_| (bits, words)),
     }
 }
 
@@ -201,6 +195,7 @@ fn join(pieces: impl Iterator<Item = Coded>, stream: &mut [u64]) -> Encoded {
         encoded.overflow |= coded.words.is_none();
         if let Some((bits, words)) = coded.apart {
             writer.append(&words, bits);
+            spare::give(words);
         }
     }
     if writer.position() > 0 || writer.is_full() {
@@ -213,7 +208,24 @@ fn join(pieces: impl Iterator<Item = Coded>, stream: &mut [u64]) -> Encoded {
 
 /// # Safety
 /// As [`super::encode_in_segments`].
-pub unsafe fn encode_in_segments<T: Value>(arch: Kind, job: &EncodeJob<T>) -> (Encoded, Segments) {
+pub unsafe fn encode_in_segments<T: Value>(
+    arch: Kind,
+    job: &EncodeJob<T>,
+    threads: usize,
+) -> (Encoded, Segments) {
+    let has_place = matches!(job.mode, Mode::Rate { .. });
+    if !has_place && useful(threads, std::iter::once(&job.grid)) > 1 {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { encode_segments_apart(arch, job, threads) }
+    } else {
+        // SAFETY: as above.
+        unsafe { encode_segments_in_turn(arch, job) }
+    }
+}
+
+/// # Safety
+/// As [`super::encode_in_segments`].
+unsafe fn encode_segments_in_turn<T: Value>(arch: Kind, job: &EncodeJob<T>) -> (Encoded, Segments) {
     // SAFETY: the caller promised that the stream's words are ours to write.
     let mut writer = BitWriter::new(unsafe { words_mut(job.stream, 0..job.words) });
     let mut encoded = Encoded::default();
@@ -234,6 +246,33 @@ pub unsafe fn encode_in_segments<T: Value>(arch: Kind, job: &EncodeJob<T>) -> (E
     encoded.words = words.unwrap_or(0);
     encoded.overflow = words.is_none();
     (encoded, segments)
+}
+
+/// # Safety
+/// As [`super::encode_in_segments`].
+unsafe fn encode_segments_apart<T: Value>(
+    arch: Kind,
+    job: &EncodeJob<T>,
+    threads: usize,
+) -> (Encoded, Segments) {
+    let pieces: [Piece; SEGMENTS] = std::array::from_fn(|index| Piece {
+        job: 0,
+        blocks: Segments::blocks(&job.grid, index),
+    });
+    let jobs = [*job];
+    let shared = Shared(&jobs);
+    // SAFETY: the caller's promise, handed on.
+    let coded = helpers::each(&pieces, threads, |piece| unsafe {
+        encode_piece(arch, shared.job(0), piece)
+    });
+    let bits = |coded: &Coded| coded.apart.as_ref().map_or(0, |&(bits, _)| bits as u32);
+    let mut segments = Segments([0; SEGMENTS]);
+    for (segment, coded) in segments.0.iter_mut().zip(&coded) {
+        *segment = bits(coded);
+    }
+    // SAFETY: the caller promised that the stream's words are ours to write; nobody else does any more.
+    let words = unsafe { words_mut(job.stream, 0..job.words) };
+    (join(coded.into_iter(), words), segments)
 }
 
 /// Some blocks of one job, one after the other in its stream, and the bit that they end at, if that is known.
@@ -302,7 +341,7 @@ pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize
         .flat_map(|(i, job)| share_out(i, job, threads))
         .collect();
     let shared = Shared(jobs);
-    let done = run(&shares, threads, |share| {
+    let done = helpers::each(&shares, threads, |share| {
         let job = shared.job(share.job);
         let tasks: Vec<DecodeTask<T>> = (share.runs.iter())
             .map(|run| DecodeTask {

@@ -186,8 +186,9 @@ pub unsafe fn scatter<T: Value, S: Shape>(
     }
 }
 
+/// Where a value of a block is, counted in values from the block's first.
 #[inline(always)]
-fn index(x: usize, y: usize, z: usize, strides: &[isize; 3]) -> isize {
+pub fn index(x: usize, y: usize, z: usize, strides: &[isize; 3]) -> isize {
     x as isize * strides[0] + y as isize * strides[1] + z as isize * strides[2]
 }
 

@@ -11,19 +11,19 @@ mod blocks;
 mod cube;
 mod decoder;
 mod encoder;
-mod helpers;
 mod line;
 mod planes;
 mod range;
 mod sample;
 mod segments;
 mod shape;
+mod spare;
 mod transform;
 mod value;
 
 #[doc(hidden)]
 pub use arch::Kind as Arch;
-pub use helpers::cores_of_helpers;
+pub use sample::Row;
 pub use segments::{SEGMENTS, Segments};
 pub use value::Value;
 
@@ -127,13 +127,16 @@ pub unsafe fn encode<T: Value>(jobs: &[EncodeJob<T>], threads: usize) -> Vec<Enc
     unsafe { encode_on(Arch::best(), jobs, threads) }
 }
 
-/// [`encode`] of one job with an accuracy, on this thread; also says what the parts of the stream are.
+/// [`encode`] of one job with an accuracy; also says what the parts of the stream are.
 ///
 /// # Safety
 /// As [`encode`].
-pub unsafe fn encode_in_segments<T: Value>(job: &EncodeJob<T>) -> (Encoded, Segments) {
+pub unsafe fn encode_in_segments<T: Value>(
+    job: &EncodeJob<T>,
+    threads: usize,
+) -> (Encoded, Segments) {
     // SAFETY: the caller's promise, handed on.
-    unsafe { batch::encode_in_segments(Arch::best(), job) }
+    unsafe { batch::encode_in_segments(Arch::best(), job, threads) }
 }
 
 /// Decodes every job, on up to `threads` threads. `false` where a stream was too short for its grid, or its parts
@@ -157,16 +160,11 @@ pub unsafe fn sample_error<T: Value>(job: &EncodeJob<T>, every: usize) -> Sample
     unsafe { sample::sample_error(job, every) }
 }
 
-/// [`sample_error`] value by value: calls `visit` with the place (as a distance from the job's first value), the
-/// value, and the value that is decoded.
+/// [`sample_error`] value by value: calls `visit` with each row of each of those blocks.
 ///
 /// # Safety
 /// As [`sample_error`].
-pub unsafe fn sample_values<T: Value>(
-    job: &EncodeJob<T>,
-    every: usize,
-    visit: impl FnMut(isize, f64, f64),
-) {
+pub unsafe fn sample_rows<T: Value>(job: &EncodeJob<T>, every: usize, visit: impl FnMut(Row<T>)) {
     // SAFETY: the caller's promise, handed on.
     unsafe { sample::sample(job, every, visit) };
 }

@@ -1,38 +1,60 @@
 //! The exact error of a sample of blocks.
 
 use super::arch::Kind;
-use super::bits::BitWriter;
-use super::blocks::{self, Walk};
-use super::encoder::BLOCK_WORDS;
+use super::bits::{BitWriter, bytes_of, peek_word};
+use super::blocks::{self, Place, Walk};
 use super::range::{DecodeTask, EncodeTask, Limits};
+use super::segments::longest_block;
 use super::shape::{Cube, Line, Shape, Square};
 use super::{EncodeJob, Grid, Mode, SampledError, Value, stream_words};
+
+/// Values of a block that are neighbours along x, and what they were decoded to.
+pub struct Row<'a, T> {
+    /// Where the first one is, as a distance from the first value of the job.
+    offset: isize,
+    stride: isize,
+    pub values: &'a [T],
+    pub decoded: &'a [T],
+}
+
+impl<T: Value> Row<'_, T> {
+    /// Each value: its distance from the first value of the job, itself, and what it was decoded to.
+    pub fn values(&self) -> impl Iterator<Item = (isize, T, T)> {
+        let pairs = self.values.iter().zip(self.decoded);
+        let offset = |x: usize| self.offset + x as isize * self.stride;
+        pairs
+            .enumerate()
+            .map(move |(x, (&value, &decoded))| (offset(x), value, decoded))
+    }
+}
 
 /// # Safety
 /// As [`super::sample_error`].
 pub unsafe fn sample_error<T: Value>(job: &EncodeJob<T>, every: usize) -> SampledError {
     let mut error = SampledError::default();
-    let visit = |_: isize, value: f64, decoded: f64| {
-        let off = decoded - value;
-        error.max_abs = error.max_abs.max(off.abs());
-        error.sum_sq_err += off * off;
-        error.sum_sq += value * value;
-        error.values += 1;
+    let visit = |row: Row<T>| {
+        for (_, value, decoded) in row.values() {
+            let (value, decoded) = (value.to_f64(), decoded.to_f64());
+            let off = decoded - value;
+            error.max_abs = error.max_abs.max(off.abs());
+            error.sum_sq_err += off * off;
+            error.sum_sq += value * value;
+            error.values += 1;
+        }
     };
     // SAFETY: the caller's promise, handed on.
     error.blocks = unsafe { sample(job, every, visit) };
     error
 }
 
-/// Calls `visit` with the place (as a distance from the job's first value), the value and the decoded value
-/// of every value of every `every`-th block. Returns the number of blocks.
+/// Calls `visit` with each row of every `every`-th block. Returns the number of blocks.
 ///
 /// # Safety
 /// As [`super::sample_error`].
 pub unsafe fn sample<T: Value>(
     job: &EncodeJob<T>,
     every: usize,
-    visit: impl FnMut(isize, f64, f64),
+    visit: impl FnMut(Row<T>),
 ) -> usize {
     // SAFETY: the caller's promise, handed on.
     unsafe {
@@ -44,97 +66,151 @@ pub unsafe fn sample<T: Value>(
     }
 }
 
+/// Blocks that are coded together: a machine codes many side by side in little more time than one.
+const TOGETHER: usize = 64;
+
 /// # Safety
 /// As [`super::sample_error`].
 unsafe fn sample_shape<T: Value, S: Shape>(
     job: &EncodeJob<T>,
     every: usize,
-    mut visit: impl FnMut(isize, f64, f64),
+    mut visit: impl FnMut(Row<T>),
 ) -> usize {
     if let Mode::Rate { block_bits } = job.mode
         && stream_words(&job.grid, block_bits) > job.words
     {
         return 0;
     }
+    let mut chosen = (0..job.grid.blocks()).step_by(every.max(1)).peekable();
+    let mut sample = Sample::default();
     let mut blocks = 0;
-    for block in (0..job.grid.blocks()).step_by(every.max(1)) {
-        let place = Walk::new::<S>(&job.grid, block).step::<S>();
-        let mut values = [T::default(); 64];
-        // SAFETY: `place` is a block of the grid, which the caller promised is readable.
-        unsafe {
-            let first = job.source.offset(place.offset);
-            blocks::gather::<T, S>(first, &job.grid.strides, place.extents, &mut values);
-        }
-        // What padding repeats is no less finite than what it repeats.
-        if !values[..S::SIZE]
-            .iter()
-            .all(|value| value.to_f64().is_finite())
-        {
-            continue;
-        }
-        let grid = Grid {
-            dims: job.grid.dims,
-            extents: place.extents.map(usize::from),
-            strides: [1, 4, 16],
-        };
+    while chosen.peek().is_some() {
         // SAFETY: the caller's promise, handed on.
-        let decoded = unsafe { decode_block(job, block, grid) };
-        blocks += 1;
-        let strides = job.grid.strides;
-        let [nx, ny, nz] = grid.extents;
-        for (z, y, x) in
-            (0..nz).flat_map(|z| (0..ny).flat_map(move |y| (0..nx).map(move |x| (z, y, x))))
-        {
-            let at = 16 * z + 4 * y + x;
-            let offset = place.offset
-                + x as isize * strides[0]
-                + y as isize * strides[1]
-                + z as isize * strides[2];
-            visit(offset, values[at].to_f64(), decoded[at].to_f64());
+        unsafe {
+            sample.gather::<S>(job, chosen.by_ref().take(TOGETHER));
+            sample.decode::<S>(job);
         }
+        sample.visit::<S>(&job.grid.strides, &mut visit);
+        blocks += sample.places.len();
     }
     blocks
 }
 
-/// Decodes one block of a job, which inside is a grid of its own: at fixed rate from the job's stream,
-/// else from its code made again, which does not depend on what is around it.
-///
-/// # Safety
-/// As [`super::sample_error`]; at fixed rate the stream must have as many words as its blocks need.
-unsafe fn decode_block<T: Value>(job: &EncodeJob<T>, block: usize, grid: Grid) -> [T; 64] {
-    let arch = Kind::best();
-    let limits = Limits::of(job.mode);
-    let mut own = [0; BLOCK_WORDS];
-    let (words, position) = match limits.block_bits {
-        // SAFETY: the caller promised that the stream's words are readable.
-        Some(bits) => (
-            unsafe { std::slice::from_raw_parts(job.stream.cast_const(), job.words) },
-            block * bits,
-        ),
-        None => {
+/// Some blocks of a job, whole and one after the other: a grid of their own, one block wide.
+#[derive(Default)]
+struct Sample<T> {
+    /// Which blocks they are, and where.
+    places: Vec<(usize, Place)>,
+    values: Vec<T>,
+    decoded: Vec<T>,
+    stream: Vec<u64>,
+}
+
+impl<T: Value> Sample<T> {
+    /// Takes those of the blocks that are finite.
+    ///
+    /// # Safety
+    /// The values of the job's grid must be readable, and the blocks be some of it.
+    unsafe fn gather<S: Shape>(&mut self, job: &EncodeJob<T>, blocks: impl Iterator<Item = usize>) {
+        self.places.clear();
+        self.values.clear();
+        for block in blocks {
+            let place = Walk::new::<S>(&job.grid, block).step::<S>();
+            let mut values = [T::default(); 64];
+            // SAFETY: `place` is a block of the grid, which the caller promised is readable.
+            unsafe {
+                let first = job.source.offset(place.offset);
+                blocks::gather::<T, S>(first, &job.grid.strides, place.extents, &mut values);
+            }
+            let values = &values[..S::SIZE];
+            // What padding repeats is no less finite than what it repeats.
+            if values.iter().all(|value| value.to_f64().is_finite()) {
+                self.places.push((block, place));
+                self.values.extend_from_slice(values);
+            }
+        }
+    }
+
+    fn grid<S: Shape>(&self) -> Grid {
+        let mut extents = blocks::whole::<S>().map(usize::from);
+        extents[S::DIMS - 1] *= self.places.len();
+        Grid {
+            dims: S::DIMS as u8,
+            extents,
+            strides: [1, 4, 16],
+        }
+    }
+
+    /// Decodes them: at fixed rate from their bits in the job's stream, else from their code made again, which does
+    /// not depend on what is around a block.
+    ///
+    /// # Safety
+    /// At fixed rate the job's stream must be readable and have as many words as its blocks need.
+    unsafe fn decode<S: Shape>(&mut self, job: &EncodeJob<T>) {
+        let (arch, limits, grid) = (Kind::best(), Limits::of(job.mode), self.grid::<S>());
+        let longest = limits
+            .block_bits
+            .unwrap_or(longest_block::<T>(S::DIMS as u8));
+        self.stream
+            .resize((self.places.len() * longest).div_ceil(64), 0);
+        self.decoded.resize(self.values.len(), T::default());
+        let mut writer = BitWriter::new(&mut self.stream);
+        if let Some(bits) = limits.block_bits {
+            // SAFETY: the caller promised that the stream's words are readable.
+            let words = unsafe { std::slice::from_raw_parts(job.stream.cast_const(), job.words) };
+            for (block, _) in &self.places {
+                copy_bits(words, block * bits, bits, &mut writer);
+            }
+        } else {
             let task = EncodeTask {
-                first: job.source,
-                grid: job.grid,
-                blocks: block..block + 1,
+                first: self.values.as_ptr(),
+                grid,
+                blocks: 0..self.places.len(),
                 limits,
             };
-            let mut writer = BitWriter::new(&mut own);
-            // SAFETY: the caller promised that the grid is readable.
+            // SAFETY: the grid is the whole of `values`.
             unsafe { arch.encode(&task, &mut writer) };
-            writer.finish();
-            (&own[..], 0)
         }
-    };
-    let mut decoded = [T::default(); 64];
-    let task = DecodeTask {
-        words,
-        position,
-        limits,
-        blocks: 0..1,
-        first: decoded.as_mut_ptr(),
-        grid,
-    };
-    // SAFETY: the grid is inside `decoded`.
-    unsafe { arch.decode(&task) };
-    decoded
+        writer.finish();
+        let task = DecodeTask {
+            words: &self.stream,
+            position: 0,
+            limits,
+            blocks: 0..self.places.len(),
+            first: self.decoded.as_mut_ptr(),
+            grid,
+        };
+        // SAFETY: the grid is the whole of `decoded`.
+        unsafe { arch.decode(&task) };
+    }
+
+    /// Shows each row, as far as it lies inside the job's grid.
+    fn visit<S: Shape>(&self, strides: &[isize; 3], visit: &mut impl FnMut(Row<T>)) {
+        let blocks = self
+            .values
+            .chunks(S::SIZE)
+            .zip(self.decoded.chunks(S::SIZE));
+        for ((_, place), (values, decoded)) in self.places.iter().zip(blocks) {
+            let [nx, ny, nz] = place.extents.map(usize::from);
+            for z in 0..nz {
+                for y in 0..ny {
+                    let row = 16 * z + 4 * y..16 * z + 4 * y + nx;
+                    visit(Row {
+                        offset: place.offset + blocks::index(0, y, z, strides),
+                        stride: strides[0],
+                        values: &values[row.clone()],
+                        decoded: &decoded[row],
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Appends `bits` bits from bit `position` of `words` on.
+fn copy_bits(words: &[u64], position: usize, bits: usize, writer: &mut BitWriter) {
+    for done in (0..bits).step_by(64) {
+        let word = peek_word(bytes_of(words), position + done);
+        writer.append(&[word], (bits - done).min(64));
+    }
 }

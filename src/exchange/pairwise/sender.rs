@@ -19,8 +19,8 @@ use std::collections::VecDeque;
 use std::iter::once;
 use std::time::Instant;
 
-/// Segments that a GPU codes at once: one alone would leave it idle. A CPU codes one after the other, so that each
-/// travels while the next one is coded.
+/// Segments that a GPU codes at once: one alone would leave it idle. A CPU codes one on each thread, so that they travel
+/// while the next ones are coded.
 const ON_A_GPU: usize = 64;
 
 pub struct Sender<'a> {
@@ -274,9 +274,10 @@ impl<'a> Sender<'a> {
         let started = Instant::now();
         let kind = self.side.buffer_kind();
         let at_once = match cutting.values.place.coder {
-            Some(_) => ON_A_GPU.min(cutting.segments.len()),
-            None => 1,
+            Some(_) => ON_A_GPU,
+            None => self.context.settings.threads,
         };
+        let at_once = at_once.min(cutting.segments.len());
         let segments: Vec<_> = cutting.segments.drain(..at_once).collect();
         let item = cutting.message.coded.item;
         let raw_bytes = |segment: &Segment| wire::raw_wire_bytes(segment.values.len(), item);

@@ -13,7 +13,7 @@ use float_mode::FloatMode;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,13 +23,36 @@ type Work<'a> = &'a (dyn Fn() + Sync);
 /// A helper leaves after that long without a call.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Runs `work` on this thread and, as long as it runs here, has up to `count` helpers begin with it too. No thread runs it
-/// any more afterwards.
-pub fn together(count: usize, work: Work) {
-    match count {
-        0 => work(),
-        _ => Crew::here().together(count, work),
+/// `work` of each item, in their order, on up to `threads` threads, this one among them. A thread takes the next item when
+/// it is done with one; one that cannot be had is done without.
+pub fn each<I: Sync, R: Send>(
+    items: &[I],
+    threads: usize,
+    work: impl Fn(&I) -> R + Sync,
+) -> Vec<R> {
+    let threads = threads.min(items.len());
+    if threads <= 1 {
+        return items.iter().map(work).collect();
     }
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    let take = || {
+        let mut mine = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else {
+                break;
+            };
+            mine.push((index, work(item)));
+        }
+        done.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(&mut mine);
+    };
+    Crew::here().together(threads - 1, &take);
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|&(index, _)| index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// How many cores helpers may run on, if the program's calls were large enough for any.
@@ -150,7 +173,8 @@ impl Crew {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`together`].
+    /// Runs `work` on this thread and, as long as it runs here, has up to `count` helpers begin with it too. No thread
+    /// runs it any more afterwards.
     fn together(&'static self, count: usize, work: Work) {
         // SAFETY: the reference is used by helpers of this call only, which are done when `close` returns, and nothing
         // returns or unwinds before it.

@@ -3,7 +3,6 @@
 use super::*;
 use std::mem::MaybeUninit;
 use std::sync::Barrier;
-use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 fn crew() -> &'static Crew {
