@@ -14,12 +14,17 @@ use super::float::Float;
 use super::scale::exponent_of;
 use super::survey::Survey;
 use super::zfp::{self, Grid, SEGMENTS, Segments, Value};
-use std::cell::Cell;
+use std::ops::Range;
 
 /// A bound that fits is kept for the next message of its kind unless it leaves so many bits per value.
 const WASTE: f64 = 1.25;
 /// Bounds this much below the largest magnitude, as a power of two, are exact for all that matters.
 const FINEST: i16 = 60;
+
+/// A search begins with one of so many parts of the blocks, if there are this many. (An odd number does not keep in time
+/// with rows of even length.)
+const PART: usize = 15;
+const FEWEST_BLOCKS: usize = 1 << 12;
 
 /// Codes the values with the smallest bound that fits, from `hint` on, the exponent of an earlier message's.
 /// Returns the exponent; `None` where none fits.
@@ -31,29 +36,59 @@ pub fn encode<T: Float>(
     threads: usize,
 ) -> Option<i16> {
     let peak = exponent_of(peak(values));
-    let bits_per_value = (room.len() * 64 / values.len().max(1)).min(64) as i16;
-    let first = hint
-        .unwrap_or(peak - bits_per_value)
-        .clamp(peak - FINEST, peak + 1);
-    let left = try_bound(boxes, values, Bound::of_exponent(first), room, threads);
+    let (lowest, highest) = (peak - FINEST, peak + 1);
+    let room_words = room.len();
+    let bits_per_value = (room_words * 64 / values.len().max(1)).min(64) as i16;
+    let guess = (peak - bits_per_value).max(lowest);
     let waste = |words: usize| words as f64 * 64.0 / values.len() as f64;
-    if hint.is_some() && left.is_some_and(|left| waste(left) < WASTE) {
-        return Some(first);
-    }
-    let last_tried = Cell::new(first);
-    let mut fits = |exponent| {
-        last_tried.set(exponent);
-        try_bound(boxes, values, Bound::of_exponent(exponent), room, threads).is_some()
+    let mut tries = Tries {
+        left: |exponent| try_bound(boxes, values, Bound::of_exponent(exponent), room, threads),
+        last: None,
+        bad: lowest - 1,
+        good: i16::MAX,
     };
-    let found = if left.is_some() {
-        smallest_below(first, peak - FINEST, &mut fits)
+    let hint = hint.map(|hint| hint.clamp(lowest, highest));
+    if let Some(hint) = hint
+        && tries.make(hint).is_some_and(|left| waste(left) < WASTE)
+    {
+        return Some(hint);
+    }
+    let first = likely(boxes, values, room_words, lowest..highest);
+    let first = first.or(hint).unwrap_or(guess);
+    let found = if tries.fits(first) {
+        smallest_below(first, lowest, &mut |exponent| tries.fits(exponent))
     } else {
-        smallest_above(first, peak + 1, &mut fits)?
+        smallest_above(first, highest, &mut |exponent| tries.fits(exponent))?
     };
     // One that did not fit may have overwritten it since.
-    let is_there = last_tried.get() == found
-        || try_bound(boxes, values, Bound::of_exponent(found), room, threads).is_some();
+    let is_there = tries.last == Some(found) || tries.make(found).is_some();
     is_there.then_some(found)
+}
+
+/// What is known of exponents.
+struct Tries<F> {
+    /// Codes the values; the words that are left, if they fit.
+    left: F,
+    last: Option<i16>,
+    /// The largest one that does not fit, and the smallest one that does.
+    bad: i16,
+    good: i16,
+}
+
+impl<F: FnMut(i16) -> Option<usize>> Tries<F> {
+    fn make(&mut self, exponent: i16) -> Option<usize> {
+        self.last = Some(exponent);
+        let left = (self.left)(exponent);
+        match left {
+            Some(_) => self.good = exponent,
+            None => self.bad = exponent,
+        }
+        left
+    }
+
+    fn fits(&mut self, exponent: i16) -> bool {
+        exponent >= self.good || exponent > self.bad && self.make(exponent).is_some()
+    }
 }
 
 /// Codes the values with a bound. Returns the words that it takes; `None` where there are not as many.
@@ -65,6 +100,30 @@ pub fn encode_bounded<T: Float>(
     threads: usize,
 ) -> Option<usize> {
     try_bound(boxes, values, bound, room, threads).map(|left| room.len() - left)
+}
+
+/// One below the smallest exponent that is likely to fit, by a part of the blocks; of a short message none. It is tried
+/// first, as the one that fits is to be the last.
+fn likely<T: Float>(
+    boxes: &Boxes,
+    values: &[T],
+    words: usize,
+    exponents: Range<i16>,
+) -> Option<i16> {
+    if boxes.blocks() < FEWEST_BLOCKS {
+        return None;
+    }
+    let bits = |exponent| {
+        let mode = Bound::of_exponent(exponent).mode();
+        let bits_of = |index| {
+            // SAFETY: `values` are those of the whole message.
+            unsafe { zfp::estimate_bits(&boxes.encode_job(index, values.as_ptr(), mode), PART) }
+        };
+        (0..boxes.len()).map(bits_of).sum::<usize>()
+    };
+    let mut fits = |exponent| bits(exponent) <= 64 * words;
+    let smallest = bisect(exponents.start - 1, exponents.end, &mut fits);
+    Some((smallest - 1).max(exponents.start))
 }
 
 /// The smallest exponent from `lowest` on that fits, when `good` does.
@@ -209,10 +268,16 @@ mod tests {
 
     #[test]
     fn the_bound_is_the_smallest_that_fits_and_a_hint_finds_it_again() {
-        let values = field(8000);
-        let axes = Layout::parse("2c,20,*").unwrap().resolve(8000).unwrap();
-        let boxes = Boxes::new(Element::F32, 8000, &axes, 1000).unwrap();
-        let mut room = vec![0; 1000];
+        smallest_bound_of(8000);
+        // Enough blocks for a part of them to be tried first.
+        smallest_bound_of(400_000);
+    }
+
+    fn smallest_bound_of(count: usize) {
+        let values = field(count);
+        let axes = Layout::parse("2c,20,*").unwrap().resolve(count).unwrap();
+        let boxes = Boxes::new(Element::F32, count, &axes, count / 8).unwrap();
+        let mut room = vec![0; count / 8];
         let exponent = encode(&boxes, &values, None, &mut room, 1).unwrap();
         let fits = |exponent| {
             try_bound(
@@ -231,7 +296,7 @@ mod tests {
         }
 
         let (streams, head) = read::<f32>(&boxes, &room).unwrap();
-        let mut back = vec![0f32; 8000];
+        let mut back = vec![0f32; count];
         // SAFETY: `back` has room for the message.
         let jobs = unsafe { boxes.decode_jobs(back.as_mut_ptr(), &streams, &room[head..]) };
         // SAFETY: the jobs write to disjoint parts of `back`.

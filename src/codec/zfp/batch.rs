@@ -241,6 +241,9 @@ unsafe fn encode_segments_in_turn<T: Value>(arch: Kind, job: &EncodeJob<T>) -> (
         // SAFETY: the caller's promise, handed on.
         encoded.nonfinite_blocks += unsafe { arch.encode(&task, &mut writer) };
         *bits = (writer.position() - start) as u32;
+        if writer.is_full() {
+            break;
+        }
     }
     let words = writer.finish();
     encoded.words = words.unwrap_or(0);

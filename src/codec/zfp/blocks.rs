@@ -128,7 +128,7 @@ pub fn whole<S: Shape>() -> [u8; 3] {
 /// Reads the block at `first` and pads it to a whole one.
 ///
 /// # Safety
-/// The values of the block inside the grid must be readable.
+/// The values of the block inside the grid must be readable, and so must what lies between those of a row.
 #[inline(always)]
 pub unsafe fn gather<T: Value, S: Shape>(
     first: *const T,
@@ -139,16 +139,37 @@ pub unsafe fn gather<T: Value, S: Shape>(
     let [nx, ny, nz] = extents.map(usize::from);
     for z in 0..nz {
         for y in 0..ny {
-            for x in 0..nx {
-                let offset = index(x, y, z, strides);
-                // SAFETY: (x, y, z) is inside the grid; the caller promised it is readable.
-                block[16 * z + 4 * y + x] = unsafe { first.offset(offset).read() };
+            let (row, at) = (
+                first.wrapping_offset(index(0, y, z, strides)),
+                16 * z + 4 * y,
+            );
+            // SAFETY: the row is inside the grid, and the caller promised that it is readable.
+            unsafe {
+                if nx == 4 && strides[0] == 2 {
+                    block[at..at + 4].copy_from_slice(&every_other(row));
+                } else {
+                    for (x, value) in block[at..at + nx].iter_mut().enumerate() {
+                        *value = row.offset(x as isize * strides[0]).read();
+                    }
+                }
             }
         }
     }
     if extents != whole::<S>() {
         pad::<T, S>(block, extents);
     }
+}
+
+/// Four values with another one after each but the last: real or imaginary parts, mostly. Compilers know how to read
+/// seven at once and pick those.
+///
+/// # Safety
+/// All seven values must be readable.
+#[inline(always)]
+unsafe fn every_other<T: Value>(row: *const T) -> [T; 4] {
+    // SAFETY: the caller's promise.
+    let [a, _, b, _, c, _, d] = unsafe { row.cast::<[T; 7]>().read_unaligned() };
+    [a, b, c, d]
 }
 
 /// Writes the part of `block` that lies inside the grid.

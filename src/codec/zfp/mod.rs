@@ -120,8 +120,8 @@ pub fn stream_words(grid: &Grid, block_bits: u32) -> usize {
 /// Encodes every job, on up to `threads` threads. The streams do not depend on `threads`.
 ///
 /// # Safety
-/// For each job, every value of the grid must be readable, the `words` words of the stream writable,
-/// and no stream may overlap another stream or a grid.
+/// For each job, every value of the grid must be readable, and so must what lies between those of a row; the `words`
+/// words of the stream must be writable, and no stream may overlap another stream or a grid.
 pub unsafe fn encode<T: Value>(jobs: &[EncodeJob<T>], threads: usize) -> Vec<Encoded> {
     // SAFETY: the caller's promise, handed on.
     unsafe { encode_on(Arch::best(), jobs, threads) }
@@ -137,6 +137,15 @@ pub unsafe fn encode_in_segments<T: Value>(
 ) -> (Encoded, Segments) {
     // SAFETY: the caller's promise, handed on.
     unsafe { batch::encode_in_segments(Arch::best(), job, threads) }
+}
+
+/// The bits that a job with an accuracy takes, about: what they would be if one run of blocks in `every` were like the others.
+///
+/// # Safety
+/// The values of the grid must be readable as for [`encode`].
+pub unsafe fn estimate_bits<T: Value>(job: &EncodeJob<T>, every: usize) -> usize {
+    // SAFETY: the caller's promise, handed on.
+    unsafe { sample::estimate_bits(job, every) }
 }
 
 /// Decodes every job, on up to `threads` threads. `false` where a stream was too short for its grid, or its parts

@@ -1,6 +1,6 @@
 //! The exact error of a sample of blocks.
 
-use super::arch::Kind;
+use super::arch::{BATCH, Kind};
 use super::bits::{BitWriter, bytes_of, peek_word};
 use super::blocks::{self, Place, Walk};
 use super::range::{DecodeTask, EncodeTask, Limits};
@@ -205,6 +205,30 @@ impl<T: Value> Sample<T> {
             }
         }
     }
+}
+
+/// As [`super::estimate_bits`].
+///
+/// # Safety
+/// As [`super::estimate_bits`].
+pub unsafe fn estimate_bits<T: Value>(job: &EncodeJob<T>, every: usize) -> usize {
+    let blocks = job.grid.blocks();
+    let mut words = vec![0; (BATCH * longest_block::<T>(job.grid.dims)).div_ceil(64)];
+    let (mut bits, mut counted) = (0, 0);
+    for start in (0..blocks).step_by(BATCH * every.max(1)) {
+        let task = EncodeTask {
+            first: job.source,
+            grid: job.grid,
+            blocks: start..blocks.min(start + BATCH),
+            limits: Limits::of(job.mode),
+        };
+        let mut writer = BitWriter::new(&mut words);
+        // SAFETY: the caller's promise, handed on.
+        unsafe { Kind::best().encode(&task, &mut writer) };
+        bits += writer.position();
+        counted += task.blocks.len();
+    }
+    (bits as f64 * blocks as f64 / counted.max(1) as f64) as usize
 }
 
 /// Appends `bits` bits from bit `position` of `words` on.
