@@ -183,15 +183,11 @@ pub unsafe fn scatter<T: Value, S: Shape>(
     extents: [u8; 3],
     block: &[T; 64],
 ) {
-    if extents == whole::<S>() && strides[0] == 1 {
-        for (i, row) in block.chunks_exact(4).take(S::SIZE / 4).enumerate() {
+    if extents == whole::<S>() {
+        for (i, row) in block.as_chunks::<4>().0[..S::SIZE / 4].iter().enumerate() {
             let offset = index(0, i % 4, i / 4, strides);
             // SAFETY: the row is inside the grid; the caller promised it is writable.
-            unsafe {
-                first
-                    .offset(offset)
-                    .copy_from_nonoverlapping(row.as_ptr(), 4)
-            };
+            unsafe { put_row(first.offset(offset), strides[0], row) };
         }
         return;
     }
@@ -203,6 +199,25 @@ pub unsafe fn scatter<T: Value, S: Shape>(
                 // SAFETY: (x, y, z) is inside the grid; the caller promised it is writable.
                 unsafe { first.offset(offset).write(block[16 * z + 4 * y + x]) };
             }
+        }
+    }
+}
+
+/// Writes four values at this stride.
+///
+/// # Safety
+/// Their places must be writable.
+#[inline(always)]
+unsafe fn put_row<T: Value>(first: *mut T, stride: isize, row: &[T; 4]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if stride == 1 {
+            first.cast::<[T; 4]>().write_unaligned(*row);
+        } else {
+            first.write(row[0]);
+            first.offset(stride).write(row[1]);
+            first.offset(2 * stride).write(row[2]);
+            first.offset(3 * stride).write(row[3]);
         }
     }
 }
