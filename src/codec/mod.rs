@@ -37,7 +37,7 @@ pub use helpers::cores_of_helpers;
 pub use mask::{fill_values, without_fill_values};
 pub use memory::{Memory, Place};
 pub use quality::ErrorSample;
-pub use round_trip::{Returned, round_trip};
+pub use round_trip::{Returned, Way, round_trip, round_trips};
 pub use speed::speed;
 pub use trial::{Goal, Window, focus, magnitude_spread, roughness, trial};
 

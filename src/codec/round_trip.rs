@@ -11,57 +11,90 @@ pub struct Returned<T> {
     pub encoded: Encoded,
 }
 
-/// Codes values along `axes` (none: flat) into a payload of so many 64-bit words, and decodes it.
+/// How messages are coded: along `axes` (none: flat), into payloads of so many 64-bit words.
+#[derive(Clone, Copy)]
+pub struct Way<'a> {
+    pub coding: Coding,
+    pub axes: &'a Axes,
+    pub bits: Bits,
+    pub payload_words: usize,
+    pub guard: Guard,
+}
+
+/// Codes values and decodes them.
 pub fn round_trip<T: Float>(
-    coding: Coding,
     values: &[T],
-    axes: &Axes,
-    bits: Bits,
-    payload_words: usize,
-    guard: Guard,
+    way: Way,
     threads: usize,
 ) -> Result<Returned<T>, Refusal> {
-    let mut payload = vec![0; payload_words];
-    let mut messages = [Encode {
+    let mut returned = round_trips(&[values], way, threads);
+    returned.pop().unwrap_or(Err(Refusal::NoRoom))
+}
+
+/// [`round_trip`] of several messages at once.
+pub fn round_trips<T: Float>(
+    messages: &[&[T]],
+    way: Way,
+    threads: usize,
+) -> Vec<Result<Returned<T>, Refusal>> {
+    let Way {
         coding,
-        item: Item::Float(T::ELEMENT),
-        values: values.as_ptr().cast(),
-        place: Place::HOST,
-        count: values.len(),
         axes,
         bits,
-        payload: &mut payload,
-        on_device: None,
-    }];
-    // SAFETY: the slice holds that many values of its type.
-    let outcomes = unsafe { encode(&mut messages, guard, |_| true, threads) };
-    let encoded = outcomes
-        .into_iter()
-        .next()
-        .unwrap_or(Err(Refusal::NoRoom))?;
+        payload_words,
+        guard,
+    } = way;
+    let item = Item::Float(T::ELEMENT);
+    let mut payloads = vec![vec![0; payload_words]; messages.len()];
+    let mut sent: Vec<_> = (messages.iter().zip(&mut payloads))
+        .map(|(values, payload)| Encode {
+            coding,
+            item,
+            values: values.as_ptr().cast(),
+            place: Place::HOST,
+            count: values.len(),
+            axes,
+            bits,
+            payload,
+            on_device: None,
+        })
+        .collect();
+    // SAFETY: each slice holds that many values of its type.
+    let outcomes = unsafe { encode(&mut sent, guard, |_| true, threads) };
     let flat = Axes::new();
-    let mut back = vec![T::default(); values.len()];
-    let messages = [Decode {
-        coding,
-        item: Item::Float(T::ELEMENT),
-        values: back.as_mut_ptr().cast(),
-        place: Place::HOST,
-        count: back.len(),
-        axes: if encoded.flat { &flat } else { axes },
-        masked: encoded.masked,
-        fitted: encoded.exponent.is_some(),
-        payload: &payload[..encoded.words],
-        on_device: None,
-    }];
-    // SAFETY: the vector has room for that many values of its type, and nothing else refers to it.
-    let decoded = unsafe { decode(&messages, threads) };
-    match decoded[..] {
-        [true] => Ok(Returned {
-            values: back,
-            encoded,
-        }),
-        _ => Err(Refusal::NoRoom),
-    }
+    let mut back: Vec<Vec<T>> = (messages.iter())
+        .map(|values| vec![T::default(); values.len()])
+        .collect();
+    let arrived = outcomes.iter().zip(&payloads).zip(&mut back);
+    let received: Vec<_> = arrived
+        .filter_map(|((outcome, payload), back)| {
+            let encoded = outcome.as_ref().ok()?;
+            Some(Decode {
+                coding,
+                item,
+                values: back.as_mut_ptr().cast(),
+                place: Place::HOST,
+                count: back.len(),
+                axes: if encoded.flat { &flat } else { axes },
+                masked: encoded.masked,
+                fitted: encoded.exponent.is_some(),
+                payload: &payload[..encoded.words],
+                on_device: None,
+            })
+        })
+        .collect();
+    // SAFETY: each vector has room for that many values of its type, and nothing else refers to it.
+    let mut decoded = unsafe { decode(&received, threads) }.into_iter();
+    let returned = outcomes.into_iter().zip(back);
+    returned
+        .map(|(outcome, values)| {
+            let encoded = outcome?;
+            match decoded.next() {
+                Some(true) => Ok(Returned { values, encoded }),
+                _ => Err(Refusal::NoRoom),
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -69,7 +102,16 @@ mod tests {
     use super::*;
     use crate::layout::Layout;
 
-    const NO_GUARD: Guard = Guard::OFF;
+    fn way(coding: Coding, axes: &Axes, payload_words: usize, guard: Guard) -> Way<'_> {
+        let bits = Bits::Even;
+        Way {
+            coding,
+            axes,
+            bits,
+            payload_words,
+            guard,
+        }
+    }
 
     #[test]
     fn values_come_back_nearly_and_fill_values_exactly() {
@@ -78,7 +120,7 @@ mod tests {
             .collect();
         values[1000..1100].fill(-1e34);
         let axes = Layout::parse("64,*").unwrap().resolve(4096).unwrap();
-        let back = round_trip(Coding::Zfp, &values, &axes, Bits::Even, 1024, NO_GUARD, 1).unwrap();
+        let back = round_trip(&values, way(Coding::Zfp, &axes, 1024, Guard::OFF), 1).unwrap();
         assert!(back.encoded.masked);
         for (value, back) in values.iter().zip(&back.values) {
             assert!((value - back).abs() < 0.1, "{value} {back}");
@@ -90,26 +132,11 @@ mod tests {
     fn what_is_refused_is_told() {
         let integers: Vec<f64> = (0..100).map(f64::from).collect();
         let guard = Guard::of(Some(1e-2));
-        let refusal = round_trip(
-            Coding::Zfp,
-            &integers,
-            &Axes::new(),
-            Bits::Even,
-            25,
-            guard,
-            1,
-        );
+        let flat = Axes::new();
+        let refusal = round_trip(&integers, way(Coding::Zfp, &flat, 25, guard), 1);
         assert_eq!(refusal, Err(Refusal::Integers));
         let large = [1e9f32; 8];
-        let refusal = round_trip(
-            Coding::Fp16,
-            &large,
-            &Axes::new(),
-            Bits::Even,
-            2,
-            NO_GUARD,
-            1,
-        );
+        let refusal = round_trip(&large, way(Coding::Fp16, &flat, 2, Guard::OFF), 1);
         assert_eq!(refusal, Err(Refusal::Uncodable));
     }
 
@@ -119,7 +146,8 @@ mod tests {
             .map(|i| ((i * 7919) % 1009) as f64 * 1e-170 + 1e-171)
             .collect();
         let guard = Guard::of(Some(1e-2));
-        let refusal = round_trip(Coding::Zfp, &noise, &Axes::new(), Bits::Even, 128, guard, 1);
+        let flat = Axes::new();
+        let refusal = round_trip(&noise, way(Coding::Zfp, &flat, 128, guard), 1);
         assert_eq!(refusal, Err(Refusal::Guard(f64::INFINITY)));
     }
 }

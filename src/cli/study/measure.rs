@@ -291,7 +291,14 @@ impl<T: Float> Bench<'_, T> {
                     (_, BitsPolicy::Fitted) => Bits::Fitted(None),
                 };
                 let (values, threads) = (&message.values, self.plan.threads);
-                codec::round_trip(coding, values, &way.axes, bits, words, guard, threads)
+                let way = codec::Way {
+                    coding,
+                    axes: &way.axes,
+                    bits,
+                    payload_words: words,
+                    guard,
+                };
+                codec::round_trip(values, way, threads)
             };
             let mut guard = Guard::of(self.plan.guard);
             if !matches!(goal, Goal::Rate(_)) {
