@@ -5,8 +5,15 @@ use std::mem::MaybeUninit;
 use std::sync::Barrier;
 use std::time::Instant;
 
+/// Threads may use it for ever. LeakSanitizer finds it here.
+fn kept<T>(value: &'static T) -> &'static T {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    KEPT.lock().unwrap().push(ptr::from_ref(value).addr());
+    value
+}
+
 fn crew() -> &'static Crew {
-    Crew::new(std::process::id())
+    kept(Crew::new(std::process::id()))
 }
 
 /// Has `look` called by a helper while the caller is at work too, and returns what the helper saw.
@@ -90,10 +97,10 @@ fn a_helper_that_does_not_begin_is_neither_waited_for_nor_replaced() {
 #[test]
 fn helpers_leave_when_there_are_no_calls() {
     let crew = crew();
-    let begun: &'static Barrier = Box::leak(Box::new(Barrier::new(2)));
-    let work = Box::leak(Box::new(|| {
+    let begun = kept(Box::leak(Box::new(Barrier::new(2))));
+    let work = kept(Box::leak(Box::new(|| {
         begun.wait();
-    }));
+    })));
     let id = crew.open(1, work);
     work();
     crew.close(id);

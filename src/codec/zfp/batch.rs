@@ -292,7 +292,7 @@ struct Share {
 }
 
 /// Cuts a job into what threads take.
-fn share_out<T: Value>(index: usize, job: &DecodeJob<T>, threads: usize) -> Vec<Share> {
+fn shares_of<T: Value>(index: usize, job: &DecodeJob<T>, threads: usize) -> Vec<Share> {
     let share = |runs| Share { job: index, runs };
     match (job.mode, job.segments) {
         (Mode::Rate { block_bits }, _) => cut(index, &job.grid, job.mode, threads)
@@ -341,7 +341,7 @@ pub unsafe fn decode<T: Value>(arch: Kind, jobs: &[DecodeJob<T>], threads: usize
     let mut whole: Vec<bool> = jobs.iter().map(|job| !is_short(job)).collect();
     let shares: Vec<Share> = (jobs.iter().enumerate())
         .filter(|&(i, _)| whole[i])
-        .flat_map(|(i, job)| share_out(i, job, threads))
+        .flat_map(|(i, job)| shares_of(i, job, threads))
         .collect();
     let shared = Shared(jobs);
     let done = helpers::each(&shares, threads, |share| {
