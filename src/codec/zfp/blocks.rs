@@ -145,11 +145,15 @@ pub unsafe fn gather<T: Value, S: Shape>(
             );
             // SAFETY: the row is inside the grid, and the caller promised that it is readable.
             unsafe {
-                if nx == 4 && strides[0] == 2 {
-                    block[at..at + 4].copy_from_slice(&every_other(row));
-                } else {
-                    for (x, value) in block[at..at + nx].iter_mut().enumerate() {
-                        *value = row.offset(x as isize * strides[0]).read();
+                match (nx, strides[0]) {
+                    (4, 1) => {
+                        block[at..at + 4].copy_from_slice(&row.cast::<[T; 4]>().read_unaligned())
+                    }
+                    (4, 2) => block[at..at + 4].copy_from_slice(&every_other(row)),
+                    (_, stride) => {
+                        for (x, value) in block[at..at + nx].iter_mut().enumerate() {
+                            *value = row.offset(x as isize * stride).read();
+                        }
                     }
                 }
             }

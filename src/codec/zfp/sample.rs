@@ -123,8 +123,12 @@ impl<T: Value> Sample<T> {
                 blocks::gather::<T, S>(first, &job.grid.strides, place.extents, &mut values);
             }
             let values = &values[..S::SIZE];
-            // What padding repeats is no less finite than what it repeats.
-            if values.iter().all(|value| value.to_f64().is_finite()) {
+            // What padding repeats is no less finite than what it repeats. (Compilers find vectors in this.)
+            let is_finite = |value: &T| value.to_f64().is_finite();
+            if values
+                .iter()
+                .fold(true, |all, value| all & is_finite(value))
+            {
                 self.places.push((block, place));
                 self.values.extend_from_slice(values);
             }
@@ -233,6 +237,9 @@ pub unsafe fn estimate_bits<T: Value>(job: &EncodeJob<T>, every: usize) -> usize
 
 /// Appends `bits` bits from bit `position` of `words` on.
 fn copy_bits(words: &[u64], position: usize, bits: usize, writer: &mut BitWriter) {
+    if position.is_multiple_of(64) {
+        return writer.append(&words[position / 64..], bits);
+    }
     for done in (0..bits).step_by(64) {
         let word = peek_word(bytes_of(words), position + done);
         writer.append(&[word], (bits - done).min(64));
