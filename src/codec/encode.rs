@@ -249,6 +249,16 @@ struct Prepared<'a, T: Float> {
     bound: Option<Bound>,
 }
 
+impl<T: Float> Prepared<'_, T> {
+    /// The largest magnitude among what the codec sees.
+    fn peak_of_source(&self) -> f64 {
+        match &self.source {
+            Cow::Borrowed(_) => self.peak,
+            Cow::Owned(source) => fit::peak(source),
+        }
+    }
+}
+
 /// # Safety
 /// As [`encode`]; `T` must be the type of the message's values.
 unsafe fn encode_floats<T: Float>(
@@ -380,8 +390,9 @@ fn fitted<T: Float>(
     hint: Option<i16>,
     threads: usize,
 ) -> Result<(), Refusal> {
-    let boxes = &message.plan.boxes;
-    match fit::encode(boxes, &message.source, hint, message.streams, threads) {
+    let (boxes, peak) = (&message.plan.boxes, message.peak_of_source());
+    let streams = &mut *message.streams;
+    match fit::encode(boxes, &message.source, peak, hint, streams, threads) {
         Some(exponent) => {
             message.bound = Some(Bound::of_exponent(exponent));
             Ok(())
@@ -405,12 +416,7 @@ fn bound<T: Float>(
     threads: usize,
 ) -> Result<(), Refusal> {
     let (boxes, source) = (&message.plan.boxes, &*message.source);
-    // Fill values are no longer there.
-    let peak = if message.masked {
-        fit::peak(source)
-    } else {
-        message.peak
-    };
+    let peak = message.peak_of_source();
     let (bound, is_certain) = Bound::of_tolerance::<T>(tolerance, boxes.dims(), peak);
     let words = fit::encode_bounded(boxes, source, bound, message.streams, threads);
     message.words.1 = words.ok_or(Refusal::NoGain)?;

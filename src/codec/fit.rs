@@ -27,15 +27,16 @@ const PART: usize = 15;
 const FEWEST_BLOCKS: usize = 1 << 12;
 
 /// Codes the values with the smallest bound that fits, from `hint` on, the exponent of an earlier message's.
-/// Returns the exponent; `None` where none fits.
+/// `peak` is their largest magnitude. Returns the exponent; `None` where none fits.
 pub fn encode<T: Float>(
     boxes: &Boxes,
     values: &[T],
+    peak: f64,
     hint: Option<i16>,
     room: &mut [u64],
     threads: usize,
 ) -> Option<i16> {
-    let peak = exponent_of(peak(values));
+    let peak = exponent_of(peak);
     let (lowest, highest) = (peak - FINEST, peak + 1);
     let room_words = room.len();
     let bits_per_value = (room_words * 64 / values.len().max(1)).min(64) as i16;
@@ -278,7 +279,7 @@ mod tests {
         let axes = Layout::parse("2c,20,*").unwrap().resolve(count).unwrap();
         let boxes = Boxes::new(Element::F32, count, &axes, count / 8).unwrap();
         let mut room = vec![0; count / 8];
-        let exponent = encode(&boxes, &values, None, &mut room, 1).unwrap();
+        let exponent = encode(&boxes, &values, peak(&values), None, &mut room, 1).unwrap();
         let fits = |exponent| {
             try_bound(
                 &boxes,
@@ -291,7 +292,7 @@ mod tests {
         };
         assert!(fits(exponent) && !fits(exponent - 1));
         for hint in [exponent, exponent - 3, exponent + 9, 1000, -1000] {
-            let found = encode(&boxes, &values, Some(hint), &mut room, 1).unwrap();
+            let found = encode(&boxes, &values, peak(&values), Some(hint), &mut room, 1).unwrap();
             assert_eq!(found, exponent, "from {hint}");
         }
 
@@ -315,7 +316,10 @@ mod tests {
     fn a_message_that_never_fits_is_given_up() {
         let values: Vec<f32> = (0..4000).map(|i| (i as f32).sin()).collect();
         let boxes = Boxes::new(Element::F32, 4000, &vec![], 600).unwrap();
-        assert_eq!(encode(&boxes, &values, None, &mut [0; 2], 1), None);
+        assert_eq!(
+            encode(&boxes, &values, peak(&values), None, &mut [0; 2], 1),
+            None
+        );
     }
 
     #[test]

@@ -123,7 +123,8 @@ unsafe fn try_elements<T: Float>(
         .map(|fields| scale::apply(&values, fields, scales));
     let source = scaled.as_deref().unwrap_or(&values);
     if fitted {
-        fit::encode(&plan.boxes, source, None, streams, 1)?;
+        let peak = fit::peak(source);
+        fit::encode(&plan.boxes, source, peak, None, streams, 1)?;
     } else {
         // SAFETY: the source holds all values of the window.
         let jobs = unsafe {
