@@ -273,14 +273,14 @@ fn values_by_segments<T: Scalar>(
     (values.bits(), whole)
 }
 
-/// A stream's parts, side by side: the stream as ever, and its values; and `lies` about them do no harm.
-fn same_in_segments<T: Scalar>(
+/// A stream and its parts in so much room; nothing if that is too little.
+fn in_segments<T: Scalar>(
     field: &Field<T>,
     mode: Mode,
-    lies: Segments,
-) -> Result<(), TestCaseError> {
-    let (expected, _) = our_stream(Arch::best(), field, mode, 1);
-    let mut words = vec![0; largest_stream(&field.grid, mode)];
+    room: usize,
+    threads: usize,
+) -> Option<(Encoded, Segments, Vec<u64>)> {
+    let mut words = vec![0; room];
     let job = EncodeJob {
         source: field.pointer(),
         grid: field.grid,
@@ -289,8 +289,22 @@ fn same_in_segments<T: Scalar>(
         mode,
     };
     // SAFETY: the grid lies inside the field, the stream in its words.
-    let (encoded, segments) = unsafe { encode_in_segments(&job, 1) };
+    let (encoded, segments) = unsafe { encode_in_segments(&job, threads) };
     words.truncate(encoded.words);
+    (!encoded.overflow).then_some((encoded, segments, words))
+}
+
+/// A stream's parts, side by side: the stream as ever, and its values; and `lies` about them do no harm.
+fn same_in_segments<T: Scalar>(
+    field: &Field<T>,
+    mode: Mode,
+    lies: Segments,
+) -> Result<(), TestCaseError> {
+    let (expected, _) = our_stream(Arch::best(), field, mode, 1);
+    let room = largest_stream(&field.grid, mode);
+    let Some((encoded, segments, words)) = in_segments(field, mode, room, 1) else {
+        return Err(TestCaseError::fail("it does not fit"));
+    };
     prop_assert!(words == expected);
     let blank = field.filled(T::of(-123.0));
     let (plain, whole) = our_values(Arch::best(), &words, &blank, mode, 1);
@@ -412,27 +426,6 @@ proptest! {
             .collect();
         same_on_threads(&fields, &modes, threads)?;
     }
-}
-
-/// A stream and its parts in so much room; nothing if that is too little.
-fn in_segments(
-    field: &Field<f32>,
-    mode: Mode,
-    room: usize,
-    threads: usize,
-) -> Option<(Encoded, Segments, Vec<u64>)> {
-    let mut words = vec![0; room];
-    let job = EncodeJob {
-        source: field.pointer(),
-        grid: field.grid,
-        stream: words.as_mut_ptr(),
-        words: words.len(),
-        mode,
-    };
-    // SAFETY: the grid lies inside the field, the stream in its words.
-    let (encoded, segments) = unsafe { encode_in_segments(&job, threads) };
-    words.truncate(encoded.words);
-    (!encoded.overflow).then_some((encoded, segments, words))
 }
 
 proptest! {

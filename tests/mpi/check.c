@@ -158,3 +158,16 @@ int is_untouched(const void *memory, size_t bytes) {
     if (((const unsigned char *)memory)[i] != UNTOUCHED) return 0;
   return 1;
 }
+
+void exchange_floats(int values) {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  size_t message = sizeof(float) * (size_t)values;
+  float *send = malloc(message * (size_t)size), *receive = untouched(message * (size_t)size);
+  for (int peer = 0; peer < size; peer++) fill(send + (size_t)peer * values, F32, values, rank, peer);
+  MPI_Alltoall(send, values, MPI_FLOAT, receive, values, MPI_FLOAT, MPI_COMM_WORLD);
+  for (int peer = 0; peer < size; peer++) expect(receive + (size_t)peer * values, F32, values, peer, rank);
+  free(send);
+  free(receive);
+}

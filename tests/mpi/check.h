@@ -39,6 +39,9 @@ double relative_error(const void *x, const void *y, enum kind kind, long values)
 /* Do values that may have been coded differ from what was sent by no more than is expected? */
 void expect_close(const void *got, const void *want, enum kind kind, long values, const char *what);
 
+/* An MPI_Alltoall on MPI_COMM_WORLD with so many floats for each rank, and a look at what arrived. */
+void exchange_floats(int values);
+
 /* Messages that this rank has sent compressed on comm so far. */
 long coded(MPI_Comm comm);
 /* Under CHECK_COMPRESSED: since `before`, exactly this many more. */

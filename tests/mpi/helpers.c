@@ -76,24 +76,12 @@ static int helpers(const cpu_set_t *cores, int *placed) {
   return count;
 }
 
-static void exchange(void) {
-  int rank, size;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  float *send = malloc(sizeof(float) * N * (size_t)size), *receive = untouched(sizeof(float) * N * (size_t)size);
-  for (int peer = 0; peer < size; peer++) fill(send + peer * N, F32, N, rank, peer);
-  MPI_Alltoall(send, N, MPI_FLOAT, receive, N, MPI_FLOAT, MPI_COMM_WORLD);
-  for (int peer = 0; peer < size; peer++) expect(receive + peer * N, F32, N, peer, rank);
-  free(send);
-  free(receive);
-}
-
 /* Exchanges until every rank has a helper on all of these cores: one that gets no processor now does not begin. */
 static void with_helpers(const cpu_set_t *cores) {
   time_t end = time(NULL) + PATIENCE;
   int placed, ready, all_ready = 0;
   while (!all_ready) {
-    exchange();
+    exchange_floats(N);
     ready = helpers(cores, &placed) == 1 && placed;
     if (time(NULL) > end) {
       fail("%d helpers, %splaced", helpers(cores, &placed), placed ? "" : "not ");

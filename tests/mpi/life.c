@@ -10,15 +10,7 @@
 enum { N = 3000 };
 
 static void exchange(void) {
-  int rank, size;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  float *send = malloc(sizeof(float) * N * (size_t)size), *receive = untouched(sizeof(float) * N * (size_t)size);
-  for (int peer = 0; peer < size; peer++) fill(send + peer * N, F32, N, rank, peer);
-  MPI_Alltoall(send, N, MPI_FLOAT, receive, N, MPI_FLOAT, MPI_COMM_WORLD);
-  for (int peer = 0; peer < size; peer++) expect(receive + peer * N, F32, N, peer, rank);
-  free(send);
-  free(receive);
+  exchange_floats(N);
   check("exchange");
 }
 
